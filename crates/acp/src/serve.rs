@@ -26,7 +26,8 @@ use crate::hub::Hub;
 /// The time limit for writing answers after the editor has closed its end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Serves one editor until it goes away or `stop` fires. Then it ends all sessions and their processes.
+/// Serves one editor until it goes away or `stop` fires. Then it ends all sessions and their processes, and writes the line that it has
+/// begun to its end, as long as the editor reads.
 ///
 /// `reader` and `writer` carry one JSON message per line, as the protocol demands on stdio. Nothing else is written there.
 ///
@@ -59,8 +60,9 @@ fn serve_pipes(config: Config, reader: Reader, writer: Writer, stop: Cancellatio
         let hub = Hub::new(config, Arc::clone(&gate), stop.clone());
         let handled = hub.handled().clone().drop_guard();
         let pace = Arc::default();
+        let output = pipe::LineWriter::new(writer);
         let lines = Lines::new(
-            pipe::outgoing(writer, gate, Arc::clone(&pace), stop.clone()),
+            pipe::outgoing(Arc::clone(&output), gate, Arc::clone(&pace), stop.clone()),
             pipe::incoming(reader, pace, stop.clone()),
         );
         let connection = async {
@@ -94,6 +96,7 @@ fn serve_pipes(config: Config, reader: Reader, writer: Writer, stop: Cancellatio
                 let result = served.await;
                 stop.cancel();
                 drop(handled);
+                pipe::LineWriter::finish(&output).await;
                 result
             },
             async {

@@ -4,6 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use agent_client_protocol::RawJsonRpcMessage;
 use futures_util::{Sink, Stream, sink, stream};
@@ -12,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::Mutex;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::gate::WriteGate;
@@ -25,6 +28,10 @@ const MOST_UNREAD: usize = 4096;
 
 /// The longest line with an error, in bytes, that is sent as it is.
 const LONGEST_ERROR: usize = 16 * 1024;
+
+/// In the end, how long an editor may take nothing of the line that is being written, and how long the rest of the line may take.
+const LAST_PIECE: Duration = Duration::from_secs(3);
+const LAST_LINE: Duration = Duration::from_secs(60);
 
 /// The beginnings of lines that the gate counts. The connection writes the members of a notification in this order.
 const UPDATE: &str = r#"{"jsonrpc":"2.0","method":"session/update""#;
@@ -180,24 +187,64 @@ fn shortened(line: String) -> String {
     short.unwrap_or(line)
 }
 
+/// The output, with what is unwritten of its line. It outlives the connection, so that the last line is written whole.
+pub(super) struct LineWriter {
+    writer: Pin<Box<dyn AsyncWrite + Send>>,
+    rest: io::Cursor<Vec<u8>>,
+}
+
+impl LineWriter {
+    pub(super) fn new(writer: impl AsyncWrite + Send + 'static) -> Arc<Mutex<Self>> {
+        Arc::new(Mutex::new(Self {
+            writer: Box::pin(writer),
+            rest: io::Cursor::default(),
+        }))
+    }
+
+    async fn write(&mut self, line: String) -> io::Result<()> {
+        let mut bytes = line.into_bytes();
+        bytes.push(b'\n');
+        self.rest = io::Cursor::new(bytes);
+        while self.write_piece().await? {}
+        Ok(())
+    }
+
+    /// Writes a piece of the rest. False if there was none, and all is flushed.
+    async fn write_piece(&mut self) -> io::Result<bool> {
+        match self.writer.write_buf(&mut self.rest).await? {
+            0 => self.writer.flush().await.map(|()| false),
+            _ => Ok(true),
+        }
+    }
+
+    /// Writes the rest of the last line, as long as the editor takes it.
+    pub(super) async fn finish(output: &Mutex<Self>) {
+        let finished = timeout(LAST_LINE, async {
+            let mut output = output.lock().await;
+            while timeout(LAST_PIECE, output.write_piece()).await?.unwrap_or(false) {}
+            Ok::<_, tokio::time::error::Elapsed>(())
+        });
+        if !matches!(finished.await, Ok(Ok(()))) {
+            tracing::warn!("the editor does not read the last line, which is cut off");
+        }
+    }
+}
+
 /// Writes whole lines in order, and counts each in the gate. An editor that has closed its end is gone, as at the end of the input:
 /// `ended` fires, and lines are dropped.
 pub(super) fn outgoing(
-    writer: impl AsyncWrite + Send + 'static,
+    output: Arc<Mutex<LineWriter>>,
     gate: Arc<WriteGate>,
     pace: Arc<Pace>,
     ended: CancellationToken,
 ) -> impl Sink<String, Error = io::Error> + Send + 'static {
-    let writer: Pin<Box<dyn AsyncWrite + Send>> = Box::pin(writer);
-    sink::unfold((writer, gate), move |(mut writer, gate), line: String| {
+    sink::unfold((output, gate), move |(output, gate), line: String| {
         let (pace, ended) = (Arc::clone(&pace), ended.clone());
         async move {
             let is_update = line.starts_with(UPDATE) || line.starts_with(SDK_MESSAGE);
             let line = if is_update { line } else { shortened(line) };
-            let mut bytes = line.into_bytes();
-            bytes.push(b'\n');
             pace.writes(true);
-            match write(&mut writer, &bytes).await {
+            match output.lock().await.write(line).await {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ended.cancel(),
                 written => written?,
             }
@@ -205,14 +252,9 @@ pub(super) fn outgoing(
             if is_update {
                 gate.written();
             }
-            Ok((writer, gate))
+            Ok((output, gate))
         }
     })
-}
-
-async fn write(writer: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<()> {
-    writer.write_all(bytes).await?;
-    writer.flush().await
 }
 
 #[cfg(test)]
@@ -251,7 +293,12 @@ mod tests {
     async fn an_editor_that_no_longer_reads_is_gone() {
         let (ours, editor) = tokio::io::duplex(1024);
         let ended = CancellationToken::new();
-        let mut sink = Box::pin(outgoing(ours, Arc::default(), Arc::default(), ended.clone()));
+        let mut sink = Box::pin(outgoing(
+            LineWriter::new(ours),
+            Arc::default(),
+            Arc::default(),
+            ended.clone(),
+        ));
         sink.send("read".to_owned()).await.expect("the editor reads");
         assert!(!ended.is_cancelled());
         drop(editor);

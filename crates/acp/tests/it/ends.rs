@@ -1,7 +1,12 @@
 //! The ends of turns, and the answers to their prompts.
 
+use std::time::Duration;
+
 use outrigger::testing::Simulated;
+use outrigger_acp::{Config, serve};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
+use tokio_util::sync::CancellationToken;
 
 use crate::editor::{Editor, said};
 
@@ -154,4 +159,38 @@ async fn a_prompt_is_answered_while_a_command_in_the_background_writes() {
         "{read} bytes came between the text and the answer"
     );
     editor.leave().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_editor_that_reads_slowly_in_the_end_gets_whole_lines() {
+    let (mut editor, agent) = duplex(1024);
+    let (read, write) = split(agent);
+    let agent = tokio::spawn(serve(
+        Config::new().spare(false),
+        read,
+        write,
+        CancellationToken::new(),
+    ));
+    // The answer has the id, and is longer than what fits between the two.
+    let id = "x".repeat(10 * 1024);
+    let line = json!({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": {"protocolVersion": 1}});
+    editor
+        .write_all(format!("{line}\n").as_bytes())
+        .await
+        .expect("the agent reads");
+    let mut told = vec![0; 10];
+    editor.read_exact(&mut told).await.expect("the answer begins");
+    editor.shutdown().await.expect("the agent is there");
+    let mut piece = [0; 1024];
+    loop {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        match editor.read(&mut piece).await.expect("it is readable") {
+            0 => break,
+            read => told.extend_from_slice(&piece[..read]),
+        }
+    }
+    assert!(told.ends_with(b"\n"), "{} bytes", told.len());
+    let told: Value = serde_json::from_slice(&told).expect("a whole line");
+    assert_eq!(told["id"], id);
+    agent.await.expect("no panic").expect("it ends well");
 }
