@@ -281,6 +281,7 @@ impl Reducer {
     pub(crate) fn died(&mut self) -> Vec<ReducedStep> {
         let mut steps = Steps::default();
         self.turn_over(Status::Failed, &mut steps);
+        self.meter.died();
         self.calls.give_up(true, Status::Failed, &mut steps);
         self.subagents.clear();
         steps.0

@@ -15,6 +15,10 @@ pub(super) struct Meter {
     model: Option<String>,
     used: Option<u64>,
     cost: Option<f64>,
+    /// The cost that is not in the CLI's sum, as the process that had it was killed, or `/clear` began to count anew.
+    earlier_cost: f64,
+    /// The sum in the last result of this process.
+    process_cost: Option<f64>,
     reported: Option<Usage>,
     /// The usage at the start of the current message: input, output, cache writes, cache reads.
     begun: Option<[Option<u64>; 4]>,
@@ -101,8 +105,30 @@ impl Meter {
         if self.model.is_none() && result.model_usage.len() == 1 {
             self.model = result.model_usage.keys().next().cloned();
         }
-        self.cost = Some(result.total_cost_usd);
+        self.add_cost(result);
         self.report(steps);
+    }
+
+    /// The CLI's sum has what the processes before cost, if they ended in good order.
+    fn add_cost(&mut self, result: &ResultMessage) {
+        let sum = result.total_cost_usd;
+        let told = self.cost.unwrap_or_default();
+        let includes = match (self.process_cost, &result.model_usage_since_last_result) {
+            (Some(last), _) if sum >= last => None,
+            (Some(_), _) => Some(0.0),
+            (None, Some(since)) => Some(sum - since.values().map(|usage| usage.cost_usd).sum::<f64>()),
+            (None, None) => Some(if sum >= told { told } else { 0.0 }),
+        };
+        if let Some(includes) = includes {
+            self.earlier_cost = (told - includes).max(0.0);
+        }
+        self.process_cost = Some(sum);
+        self.cost = Some(self.earlier_cost + sum);
+    }
+
+    /// The process ended.
+    pub(super) fn died(&mut self) {
+        self.process_cost = None;
     }
 
     /// The tokens in the context.
