@@ -32,7 +32,10 @@ pub(crate) struct Choices {
     bypass: bool,
     models: Vec<ModelInfo>,
     model: String,
+    /// The effort, if it is another one than the default.
     effort: Option<Effort>,
+    /// A model, and the effort that it has by default.
+    default_effort: Option<(String, Effort)>,
     fast: Fast,
     agents: Agents,
     /// Whether the editor has boolean options.
@@ -50,6 +53,7 @@ impl Choices {
             models: told.models.clone(),
             model: DEFAULT.to_owned(),
             effort: None,
+            default_effort: None,
             fast: Fast::default(),
             agents: Agents::new(told),
             has_switches: false,
@@ -111,6 +115,25 @@ impl Choices {
     /// The user chose this effort; `None` is the model's default.
     pub(crate) fn effort_is(&mut self, effort: Option<Effort>) {
         self.effort = effort;
+    }
+
+    /// The CLI runs the model, by its full name, with this effort, which was set if `is_set`. Returns whether it is new.
+    pub(crate) fn effort_runs(&mut self, model: &str, effort: Option<Effort>, is_set: bool) -> bool {
+        // Not every model has one.
+        let Some(effort) = effort else { return false };
+        let default = self.default_effort.as_ref().filter(|(of, _)| of == model);
+        let before = self.effort;
+        self.effort = match default {
+            _ if is_set => Some(effort),
+            Some((_, default)) => Some(effort).filter(|effort| effort != default),
+            // It was chosen for another model.
+            None if before.is_some() => Some(effort),
+            None => {
+                self.default_effort = Some((model.to_owned(), effort));
+                None
+            }
+        };
+        self.effort != before
     }
 
     pub(crate) fn effort(&self) -> Option<Effort> {
@@ -305,5 +328,37 @@ impl Choices {
         }
         options.extend(self.agents.option());
         options
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_effort_that_is_not_the_models_own_is_shown() {
+        let told = serde_json::from_str("{}").expect("a reply");
+        let mut choices = Choices::new(&told, false);
+        let low = Some(Effort::Low);
+        let medium = Some(Effort::Medium);
+        for (model, runs, is_set, shown, is_news) in [
+            ("a", medium, false, None, false),
+            // A slash command.
+            ("a", low, false, low, true),
+            ("b", low, false, low, false),
+            ("a", medium, false, None, true),
+            // The next model has its own.
+            ("b", low, false, None, false),
+            ("b", medium, false, medium, true),
+            ("c", None, false, medium, false),
+            ("b", low, true, low, true),
+        ] {
+            assert_eq!(
+                choices.effort_runs(model, runs, is_set),
+                is_news,
+                "{model} {runs:?}"
+            );
+            assert_eq!(choices.effort(), shown, "{model} {runs:?}");
+        }
     }
 }

@@ -223,6 +223,7 @@ impl Actor {
         if told.as_options() != self.choices.as_options() {
             self.send_options();
         }
+        self.look_up_settings();
         if self.conversation.again.resume.is_some() {
             self.look_up_context();
             if self.choices.settle_agent() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use outrigger::Session;
-use outrigger::protocol::shared::JsonObject;
+use outrigger::protocol::shared::{Effort, JsonObject};
 use serde::{Deserialize, Serialize};
 
 /// Sets a flag setting; `null` removes it, so that the other settings apply.
@@ -27,4 +27,32 @@ pub(super) async fn agent(session: &Session) -> outrigger::Result<Option<String>
     let settings = session.get_settings().await?;
     let effective = settings.effective.decode::<Effective>().unwrap_or_default();
     Ok(effective.agent)
+}
+
+/// What the CLI runs with.
+pub(super) struct RunningSettings {
+    pub(super) model: String,
+    pub(super) effort: Option<Effort>,
+    /// Whether the settings name this effort.
+    pub(super) is_effort_set: bool,
+}
+
+/// What the CLI runs with; `None` if it does not say.
+pub(super) async fn running(session: &Session) -> outrigger::Result<Option<RunningSettings>> {
+    #[derive(Deserialize, Default)]
+    #[serde(rename_all = "camelCase")]
+    struct EffectiveEffort {
+        #[serde(default)]
+        effort_level: Option<String>,
+    }
+    let settings = session.get_settings().await?;
+    let Some(applied) = settings.applied else {
+        return Ok(None);
+    };
+    let effective = settings.effective.decode::<EffectiveEffort>().unwrap_or_default();
+    Ok(Some(RunningSettings {
+        is_effort_set: applied.effort.is_some() && applied.effort == effective.effort_level,
+        effort: applied.effort.as_deref().and_then(Effort::from_wire),
+        model: applied.model,
+    }))
 }

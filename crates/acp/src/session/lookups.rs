@@ -8,6 +8,7 @@ use outrigger::protocol::inbound::Message;
 use outrigger::protocol::outbound::control::{ContextDetail, GetContextUsage};
 
 use super::actor::Actor;
+use super::flags::{self, RunningSettings};
 use crate::stored;
 
 pub(super) type Lookups = FuturesUnordered<BoxFuture<'static, Option<LookupResult>>>;
@@ -15,8 +16,12 @@ pub(super) type Lookups = FuturesUnordered<BoxFuture<'static, Option<LookupResul
 pub(super) enum LookupResult {
     /// The context window of the model, and the tokens in use.
     Context { model: String, size: u64, used: u64 },
-    /// The current model.
-    Model(String),
+    /// The model and the effort with which the CLI runs.
+    Settings {
+        running: RunningSettings,
+        /// How many changes were made when they were asked for.
+        changes: u64,
+    },
     /// The title of the session.
     Title(String),
 }
@@ -29,25 +34,26 @@ impl Actor {
         }
     }
 
-    /// Asks for the model after a turn without API requests: a slash command may have changed it.
-    pub(super) fn look_up_model(&self, result: &Frame) {
-        let Some(session) = self.process.running().cloned() else {
-            return;
-        };
-        let turns = match result.decode() {
-            Ok(Message::Result(result)) => result.num_turns,
-            _ => return,
-        };
-        if turns > 0 {
-            return;
+    /// Asks for the model and the effort after a turn without API requests: a slash command may have changed them.
+    pub(super) fn look_up_after(&self, result: &Frame) {
+        match result.decode() {
+            Ok(Message::Result(result)) if result.num_turns == 0 => self.look_up_settings(),
+            _ => {}
         }
+    }
+
+    /// Asks for the model and the effort, which the CLI takes from flags, the environment and settings.
+    pub(super) fn look_up_settings(&self) {
+        // A host says what its sessions have.
+        let Some(session) = self.process.running().filter(|_| self.link.is_none()).cloned() else {
+            return;
+        };
+        let changes = self.changes_made();
         self.lookups.push(Box::pin(async move {
-            let settings = session.get_settings().await;
-            let settings = settings.inspect_err(|error| tracing::debug!(%error, "the model is not known"));
-            settings
-                .ok()?
-                .applied
-                .map(|applied| LookupResult::Model(applied.model))
+            let running = flags::running(&session).await;
+            let running = running.inspect_err(|error| tracing::debug!(%error, "the model is not known"));
+            let running = running.ok()??;
+            Some(LookupResult::Settings { running, changes })
         }));
     }
 
@@ -71,7 +77,11 @@ impl Actor {
             LookupResult::Context { model, size, used } => {
                 self.show(|updates| updates.sized(&model, size, used));
             }
-            LookupResult::Model(model) => self.model_is(&model),
+            // The CLI may have replied before a change, of which the editor knows.
+            LookupResult::Settings { changes, .. } if changes != self.changes_made() => {
+                self.look_up_settings();
+            }
+            LookupResult::Settings { running, .. } => self.settings_are(&running),
             LookupResult::Title(title) => {
                 self.show(|updates| updates.titled(title));
             }

@@ -149,3 +149,33 @@ async fn an_agent_of_the_settings_is_told() {
     assert_eq!(values(&told)["agent"], "poet", "{told:#}");
     editor.leave().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_model_and_the_effort_that_run_are_told() {
+    let rig = Rig::start().await;
+    let settings = rig.sandbox.config().join("settings.json");
+    std::fs::write(settings, json!({"model": "haiku"}).to_string()).expect("it is written");
+    let mut editor = rig.editor();
+    editor.initialize(json!({})).await;
+    let is_news = |line: &Value| line["params"]["update"]["sessionUpdate"] == "config_option_update";
+    // The model of the settings, and the effort of the request.
+    let params = json!({"cwd": rig.sandbox.project(), "mcpServers": [],
+        "_meta": {"claudeCode": {"options": {"effort": "low"}}}});
+    let opened = editor.call("session/new", params).await;
+    let session = opened["sessionId"].as_str().expect("an id").to_owned();
+    let told = editor.wait_for(is_news).await;
+    let told = values(&told["params"]["update"]);
+    assert_eq!((&*told["model"], &*told["effort"]), ("haiku", "low"), "{told:?}");
+    // A slash command changes either.
+    let effort_is = |effort: &'static str| {
+        move |line: &Value| is_news(line) && values(&line["params"]["update"])["effort"] == effort
+    };
+    editor
+        .turn_until(&session, "/effort high", effort_is("high"))
+        .await;
+    let told = editor
+        .turn_until(&session, "/effort auto", effort_is("default"))
+        .await;
+    assert_eq!(values(&told["params"]["update"])["model"], "haiku");
+    editor.leave().await;
+}

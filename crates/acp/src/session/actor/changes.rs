@@ -13,7 +13,7 @@ use super::cli::UNPROVEN;
 use crate::choices;
 use crate::error;
 use crate::response_sender::ResponseSender;
-use crate::session::flags;
+use crate::session::flags::{self, RunningSettings};
 use crate::session::mcp_servers::{self, RequestSteps, Wish};
 
 /// The changes that are not done.
@@ -23,6 +23,8 @@ pub(super) struct Changes {
     waiting: VecDeque<Change>,
     /// The change that failed because its process ended, until the end of the process is handled.
     lost: Option<Change>,
+    /// How many changes were made.
+    made: u64,
 }
 
 impl Changes {
@@ -204,6 +206,7 @@ impl Actor {
             }
             Err(failed) => return self.change_failed(change, failed.error),
         };
+        self.changes.made += 1;
         let mut news = match &change.what {
             ChangeKind::Mcp(wish) => {
                 self.mcp.done(wish);
@@ -225,6 +228,10 @@ impl Actor {
             }
         };
         self.modes.set(self.choices.mode_ids());
+        if matches!(change.what, ChangeKind::Effort(None)) {
+            // The settings may name one.
+            self.look_up_settings();
+        }
         let is_mode = matches!(change.what, ChangeKind::Mode(_));
         if is_mode {
             self.missing_mode = None;
@@ -312,6 +319,25 @@ impl Actor {
         }
     }
 
+    /// How many changes were made.
+    pub(in crate::session) fn changes_made(&self) -> u64 {
+        self.changes.made
+    }
+
+    /// The CLI runs with this model and this effort.
+    pub(in crate::session) fn settings_are(&mut self, running: &RunningSettings) {
+        let given = self.conversation.again.effort;
+        let is_effort_set = running.is_effort_set || given.is_some() && given == running.effort;
+        // First the effort: whether it is the default depends on the model before.
+        let is_news = self
+            .choices
+            .effort_runs(&running.model, running.effort, is_effort_set);
+        if self.choices.model_is(&running.model) || is_news {
+            self.modes.set(self.choices.mode_ids());
+            self.send_options();
+        }
+    }
+
     pub(super) fn send_mode(&mut self) {
         if let Some(update) = self.updates.encoder().mode(self.choices.mode()) {
             self.client.update(&self.id, update);
@@ -354,6 +380,14 @@ pub(super) async fn make(session: Session, change: Change, plan: Option<RequestS
         },
         ChangeKind::WhichAgent => flags::agent(&session).await.map(ChangeResult::Agent),
     };
-    let result = result.map_err(mcp_servers::McpFailure::from);
+    let result = result.map_err(|error| {
+        let is_refused = error.as_refusal().is_some() && !error.is_unsupported();
+        let mut failure = mcp_servers::McpFailure::from(error);
+        // A choice that the CLI does not take.
+        if is_refused {
+            failure.error.code = agent_client_protocol::ErrorCode::INVALID_PARAMS;
+        }
+        failure
+    });
     Changed { change, result }
 }

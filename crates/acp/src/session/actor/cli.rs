@@ -33,7 +33,7 @@ impl Actor {
             return;
         }
         self.turn_is_over(frame);
-        self.look_up_model(frame);
+        self.look_up_after(frame);
         self.look_up_title();
         if let Some(uuid) = frame.uuid() {
             for end in self.turns.reported(uuid) {
@@ -124,6 +124,7 @@ impl Actor {
         for what in again.into_iter().rev() {
             self.changes.push_first(Change::new(what, ReplyTo::Nobody));
         }
+        self.look_up_settings();
         self.rewound(None);
     }
 
