@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::v2::schema as draft;
+use agent_client_protocol::{Error, ErrorCode};
 use outrigger::protocol::outbound::InitializeReply;
 use outrigger::protocol::shared::SystemPrompt;
 use outrigger::{Claim, Options, Session, Spare};
@@ -423,7 +423,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
             let (handle, inbox, ended) = session::new(desk.cancel(), hub.stop(), hub.handled());
             let again = servers.add_to(options, &host).callbacks(desk);
             let again = review::add_to(again, &hub.config, &client, &id, hub.tasks());
-            let (session, replayed) = start(hub, &wanted, &client, &id, &again, given.replay_limit).await?;
+            let (session, replayed) = start(hub, &wanted, &client, &id, &again, &given).await?;
             let agents = match &wanted.origin {
                 Origin::Load(_) | Origin::Resume(_) if client.shows_children() => {
                     stored::agents(base, &id).await?
@@ -514,11 +514,21 @@ async fn start(
     client: &Client,
     id: &acp::SessionId,
     options: &Options,
-    limit: Option<usize>,
+    given: &SessionMeta,
 ) -> Result<(Session, Replayed), Error> {
     hub.ended_of(id).await;
     let starting = options.clone();
-    let start = async { starting.start().await.map_err(|error| sdk_error::of_sdk(&error)) };
+    let start = async {
+        starting.start().await.map_err(|error| {
+            let mut told = sdk_error::of_sdk(&error);
+            // Those of the agent's environment had this error in each session.
+            if given.has_options() && error.as_options_error().is_some() {
+                told.code = ErrorCode::INVALID_PARAMS;
+            }
+            told
+        })
+    };
+    let limit = given.replay_limit;
     match &wanted.origin {
         Origin::Load(loaded) => {
             let again = stored::replay(&hub.config.options, loaded, &wanted.cwd, client, limit);

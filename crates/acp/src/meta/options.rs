@@ -159,9 +159,14 @@ fn wrong(name: &str, why: impl std::fmt::Display) -> Error {
     bad(&format!("_meta.claudeCode.options.{name}"), why)
 }
 
-/// Decodes a value from its text, since some types keep the text.
+/// Decodes a value from its text, since some types keep the text. Some languages write 3 as 3.0.
 fn read<T: DeserializeOwned>(name: &str, value: &Value) -> Result<T, Error> {
-    serde_json::from_str(&value.to_string()).map_err(|error| {
+    let text = value.to_string();
+    let text = match value {
+        Value::Number(_) => text.strip_suffix(".0").unwrap_or(&text),
+        _ => &text,
+    };
+    serde_json::from_str(text).map_err(|error| {
         let why = error.to_string();
         // The position in this text says nothing to the editor.
         let why = why.split(" at line ").next().unwrap_or_default();

@@ -170,8 +170,12 @@ impl Hub {
         let options = self.config.options.clone();
         let ended = self.end(&request.session_id);
         self.answer(answer, async move {
-            let (_, _lock) = ended.await;
-            stored::archive(&options, &request.session_id, true).await?;
+            let (was_open, _lock) = ended.await;
+            match stored::archive(&options, &request.session_id, true).await {
+                // A session without prompts has no file.
+                Err(error) if was_open && error.code == sdk::ErrorCode::RESOURCE_NOT_FOUND => {}
+                archived => archived?,
+            }
             Ok(acp::ArchiveSessionResponse::new())
         });
     }
