@@ -254,7 +254,11 @@ fn shell_label(tool: &str, suggestions: &[PermissionUpdate]) -> Option<String> {
             {
                 paths.extend(list.directories.iter().map(|path| directory(path)));
             }
-            PermissionUpdate::AddRules(rules) if rules.behavior == PermissionBehavior::Allow => {
+            // Of other projects the label says nothing.
+            PermissionUpdate::AddRules(rules)
+                if rules.behavior == PermissionBehavior::Allow
+                    && rules.destination != PermissionUpdateDestination::UserSettings =>
+            {
                 for rule in &rules.rules {
                     let content = rule.rule_content.as_deref().map(str::trim);
                     let content = content.filter(|content| !content.is_empty())?;
@@ -309,12 +313,15 @@ fn file_label(suggestions: &[PermissionUpdate], rule_tool: &str) -> Option<Strin
     }
     let is_write = rule_tool == "Edit";
     let mut directories = Vec::new();
+    let (mut is_mode, mut is_all) = (false, false);
     for update in suggestions {
         if update.destination() != Some(PermissionUpdateDestination::Session) {
             return None;
         }
         match update {
-            PermissionUpdate::SetMode(mode) if is_write && mode.mode == PermissionMode::AcceptEdits => {}
+            PermissionUpdate::SetMode(mode) if is_write && mode.mode == PermissionMode::AcceptEdits => {
+                is_mode = true;
+            }
             PermissionUpdate::AddDirectories(list) if is_write => {
                 directories.extend(list.directories.iter().map(|path| directory(path)));
             }
@@ -322,13 +329,25 @@ fn file_label(suggestions: &[PermissionUpdate], rule_tool: &str) -> Option<Strin
                 if rules.behavior == PermissionBehavior::Allow
                     && rules.rules.iter().all(|rule| rule.tool_name == rule_tool) =>
             {
-                let contents = rules.rules.iter().filter_map(|rule| rule.rule_content.as_deref());
-                directories.extend(contents.map(|path| directory(path.strip_suffix("/**").unwrap_or(path))));
+                for rule in &rules.rules {
+                    match rule.rule_content.as_deref() {
+                        Some(path) => directories.push(directory(path.strip_suffix("/**").unwrap_or(path))),
+                        None => is_all = true,
+                    }
+                }
             }
             _ => return None,
         }
     }
+    if is_all && !directories.is_empty() {
+        return None;
+    }
     Some(match (is_write, directories.is_empty()) {
+        // The mode is not about these directories alone.
+        (true, false) if is_mode => format!(
+            "Yes, allow all edits during this session, in {} too",
+            list(&directories)
+        ),
         (true, true) => "Yes, allow all edits during this session".to_owned(),
         (true, false) => format!(
             "Yes, allow all edits in {} during this session",
@@ -342,18 +361,19 @@ fn file_label(suggestions: &[PermissionUpdate], rule_tool: &str) -> Option<Strin
     })
 }
 
-/// The last segment of a path, with a slash behind it.
+/// A path of a rule, whole and with a slash behind it: there may be many directories of one name.
 fn directory(path: &str) -> String {
     let path = path.trim_end_matches('/');
-    let name = path.rsplit('/').next().filter(|name| !name.is_empty());
-    format!("{}/", name.unwrap_or(path))
+    // In rules, two slashes begin a path from the root on.
+    let path = path
+        .strip_prefix('/')
+        .filter(|path| path.starts_with('/'))
+        .unwrap_or(path);
+    format!("{path}/")
 }
 
-/// Joins names; one word stands for many.
+/// Joins names.
 fn list(names: &[String]) -> String {
-    if names.join(", ").len() > 50 {
-        return "similar".to_owned();
-    }
     match names {
         [] => String::new(),
         [one] => one.clone(),
@@ -415,7 +435,7 @@ mod tests {
         );
         assert_eq!(
             lasting_label("Bash", bash.clone(), rule("Read", "//home/me/src/**")).as_deref(),
-            Some("Yes, allow reading from src/ from this project")
+            Some("Yes, allow reading from /home/me/src/ from this project")
         );
         let mode = json!([{"type": "setMode", "mode": "acceptEdits", "destination": "session"}]);
         assert_eq!(
@@ -436,6 +456,24 @@ mod tests {
         assert_eq!(lasting_label("Bash", bash, json!([])), None);
         assert_eq!(
             lasting_label("mcp__a__b", json!({}), rule("mcp__a__c", "x")),
+            None
+        );
+        let long = "x".repeat(80);
+        assert_eq!(
+            lasting_label(
+                "Bash",
+                json!({"command": "x"}),
+                rule("Bash", &format!("{long}:*"))
+            ),
+            Some(format!("Yes, and don't ask again for {long} commands"))
+        );
+        let everywhere = json!([{"type": "addRules", "behavior": "allow", "destination": "userSettings",
+            "rules": [{"toolName": "Bash", "ruleContent": "ls"}]}]);
+        assert_eq!(lasting_label("Bash", json!({"command": "ls"}), everywhere), None);
+        let all_files = json!([{"type": "addRules", "behavior": "allow", "destination": "session",
+            "rules": [{"toolName": "Read", "ruleContent": "/a/**"}, {"toolName": "Read"}]}]);
+        assert_eq!(
+            lasting_label("Read", json!({"file_path": "/a/b"}), all_files),
             None
         );
         let broad = json!([{"type": "setMode", "mode": "bypassPermissions", "destination": "session"}]);

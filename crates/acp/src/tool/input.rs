@@ -5,7 +5,7 @@ use std::path::Path;
 use outrigger::protocol::RawJson;
 use outrigger::protocol::tools::canonical_name;
 
-use super::markdown::line;
+use super::markdown::{both_ends, line};
 use super::{Fields, WorkDir};
 use crate::event::{CallContent, Content, Diff, Kind, Location};
 
@@ -122,7 +122,7 @@ fn nameless(tool: &str, name: &str) -> String {
         "OfferChromeSetup" => "Offer to set up Chrome".to_owned(),
         "propose_skills" => "Propose skills".to_owned(),
         "ReadNotifications" => "Read notifications".to_owned(),
-        "RefreshMcpTools" => "CallView for new MCP tools".to_owned(),
+        "RefreshMcpTools" => "Look for new MCP tools".to_owned(),
         "ReportFindings" => "Report findings".to_owned(),
         "ShowOnboardingRolePicker" => "Ask for a role".to_owned(),
         _ => match mcp_name(tool) {
@@ -157,7 +157,7 @@ impl View<'_> {
 
     fn title(&self, tool: &str, name: &str) -> Option<String> {
         match name {
-            "Bash" | "PowerShell" => Some(line(&self.text(&["command"])?)),
+            "Bash" | "PowerShell" => Some(both_ends(&self.text(&["command"])?)),
             "Read" | "NotebookRead" => Some(format!("{}{}", self.on_file("Read")?, self.range())),
             "Write" => self.on_file("Write"),
             "Edit" | "MultiEdit" => self.on_file("Edit"),
@@ -196,7 +196,7 @@ impl View<'_> {
             "TodoWrite" => self.todos(),
             "TaskCreate" => self.with("Create task:", &["subject"]),
             "TaskUpdate" => self.with("Update task", &["taskId"]),
-            "TaskGet" => self.with("CallView at task", &["taskId"]),
+            "TaskGet" => self.with("Look at task", &["taskId"]),
             "TaskList" => Some("List tasks".to_owned()),
             // Their titles need no input.
             "ExitPlanMode"
@@ -207,7 +207,7 @@ impl View<'_> {
             "propose_skills" => Some(self.count("proposals", "Propose a skill", "Propose", "skills")),
             "ReportFindings" => Some(self.count("findings", "Report a finding", "Report", "findings")),
             "RefreshMcpTools" => Some(match self.text(&["server"]) {
-                Some(server) => format!("CallView for new tools of {}", line(&server)),
+                Some(server) => format!("Look for new tools of {}", line(&server)),
                 None => nameless(tool, name),
             }),
             "PushNotification" => self.with("Notify:", &["message"]),

@@ -35,6 +35,21 @@ pub(crate) fn line(text: &str) -> String {
     line
 }
 
+/// A command as one line. If it is long, the middle is left out: what it does may stand at its end.
+pub(crate) fn both_ends(text: &str) -> String {
+    const BEGIN: usize = 600;
+    const END: usize = 400;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let text = words.join(" ");
+    let left = text.chars().count().saturating_sub(BEGIN + END);
+    if left == 0 {
+        return text;
+    }
+    let begin: String = text.chars().take(BEGIN).collect();
+    let end: String = text.chars().skip(BEGIN + left).collect();
+    format!("{begin} […{left} characters are not shown…] {end}")
+}
+
 /// The tag around the CLI's reminders to the model.
 pub(crate) fn without_reminders(text: &str) -> String {
     const BEGIN: &str = "<system-reminder>";
@@ -114,6 +129,17 @@ mod tests {
         let long = line(&"é".repeat(500));
         assert_eq!(long.chars().count(), 201);
         assert!(long.ends_with('…'));
+    }
+
+    #[test]
+    fn the_end_of_a_long_command_is_shown() {
+        assert_eq!(both_ends("  a\n\tb  "), "a b");
+        let long = both_ends(&format!("echo {}; rm important", "é".repeat(5000)));
+        assert!(
+            long.starts_with("echo é") && long.ends_with("é; rm important"),
+            "{long}"
+        );
+        assert!(long.contains("[…4020 characters are not shown…]"), "{long}");
     }
 
     #[test]

@@ -23,10 +23,26 @@ pub(super) fn text(text: String, most: usize) -> String {
     format!("{}\n… ({left} bytes more)", &text[..end])
 }
 
+/// Leaves out the middle of a long string: of the input of a call, the end may be what matters.
+fn string(text: String) -> String {
+    if text.len() <= MOST_STRING {
+        return text;
+    }
+    let boundary_before = |at: usize| (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let begin = boundary_before(MOST_STRING / 4 * 3);
+    let end = boundary_before(text.len() - MOST_STRING / 4);
+    let left = end - begin;
+    format!(
+        "{}\n… ({left} bytes are left out here) …\n{}",
+        &text[..begin],
+        &text[end..]
+    )
+}
+
 /// Truncates the strings of a value.
 pub(crate) fn value(value: Value) -> Value {
     match value {
-        Value::String(string) => Value::String(text(string, MOST_STRING)),
+        Value::String(text) => Value::String(string(text)),
         Value::Array(list) => Value::Array(list.into_iter().map(self::value).collect()),
         Value::Object(fields) => {
             let fields = fields.into_iter();
@@ -68,7 +84,14 @@ mod tests {
         assert_eq!(text("éé".into(), 3), "é\n… (2 bytes more)");
         let long = "x".repeat(MOST_STRING + 1);
         let cut = value(serde_json::json!({"a": [long, 1]}));
-        assert!(cut["a"][0].as_str().unwrap().ends_with("(1 bytes more)"));
+        let cut_text = cut["a"][0].as_str().unwrap();
+        assert!(
+            cut_text.contains("x\n… (1 bytes are left out here) …\nx"),
+            "{cut_text}"
+        );
+        let long = format!("{}; rm important", "é".repeat(MOST_STRING));
+        let cut_text = string(long);
+        assert!(cut_text.starts_with('é') && cut_text.ends_with("; rm important"));
         assert_eq!(cut["a"][1], 1);
         let said = serde_json::json!({"uuid": "u", "a": null, "b": [{"c": null, "d": 1, "uuid": 2}]});
         assert_eq!(frame(said), serde_json::json!({"b": [{"d": 1, "uuid": 2}]}));
