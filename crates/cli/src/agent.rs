@@ -18,6 +18,7 @@ use crate::ask::Responder;
 use crate::exit::{Failure, Status};
 use crate::policy;
 use crate::screen::{Notes, Screen};
+use crate::text_file;
 
 /// Names that hold secrets. Every process of the machine can read a command line, so they are refused there.
 const SECRET: &[&str] = &[
@@ -470,7 +471,7 @@ pub(crate) fn is_secret(name: &str) -> bool {
 
 /// The schema in the file of `--schema`, which is read before signals are caught, as other files are.
 pub(crate) fn schema(path: &Path) -> Result<OutputFormat, Failure> {
-    let text = std::fs::read_to_string(path)
+    let text = text_file::read(path)
         .with_context(|| format!("--schema: cannot read {}", path.display()))
         .map_err(|error| Failure::new(Status::Usage, error))?;
     let schema: JsonObject = serde_json::from_str(&text)
@@ -502,7 +503,7 @@ pub(crate) fn object<T: DeserializeOwned>(flag: &str, given: &str) -> Result<T, 
     let (text, place) = if is_json(given) {
         (given.to_owned(), String::new())
     } else {
-        let text = std::fs::read_to_string(given).with_context(|| format!("{flag}: cannot read {given}"));
+        let text = text_file::read(Path::new(given)).with_context(|| format!("{flag}: cannot read {given}"));
         let text = text.map_err(|error| Failure::new(Status::Usage, error))?;
         (text, format!(" {given}:"))
     };

@@ -17,6 +17,7 @@ use serde_json::json;
 
 use crate::agent::usage;
 use crate::exit::{CommandResult, Failure, Status};
+use crate::text_file;
 use file::{File, Problem, Setting};
 
 /// The commands that a profile is for.
@@ -143,7 +144,7 @@ impl ConfigArgs {
             None if wanted.is_some() => return Err(usage(NOWHERE.to_owned())),
             None => return Ok(None),
         };
-        let text = match fs::read_to_string(&path) {
+        let text = match text_file::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.config.is_none() => {
                 return match wanted {

@@ -53,6 +53,7 @@ mod sessions;
 mod settings;
 mod signals;
 mod telemetry;
+mod text_file;
 mod time;
 mod typo;
 mod version;

@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use outrigger::permissions::{Policy, PolicyError, PolicyFile};
 
 use crate::exit::{Failure, Status};
+use crate::text_file;
 
 /// Reads a file in TOML or JSON: by its extension, else by whether it begins like a JSON object.
 ///
@@ -18,7 +19,7 @@ pub(crate) fn read(path: &Path) -> Result<Policy, Failure> {
             error.context(format!("--policy: {}", path.display())),
         )
     };
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.into()))?;
+    let text = text_file::read(path).map_err(|error| wrong(error.into()))?;
     let is_json = match path.extension().and_then(|extension| extension.to_str()) {
         Some("json") => true,
         Some("toml") => false,

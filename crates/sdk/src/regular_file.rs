@@ -21,13 +21,7 @@ pub(crate) fn open_at_once(path: &Path) -> Result<File> {
 /// # Errors
 /// When it cannot be read; [`ErrorKind::InvalidInput`] when it is something else, [`ErrorKind::FileTooLarge`] when it is longer.
 pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
-    let file = open_at_once(path)?;
-    let kind = file.metadata()?.file_type();
-    // Of a directory, reading tells what is wrong.
-    if !kind.is_file() && !kind.is_dir() {
-        let message = "it is no regular file, but a device, a FIFO or a socket";
-        return Err(Error::new(ErrorKind::InvalidInput, message));
-    }
+    let file = open_regular(path)?;
     let mut content = Vec::new();
     // The length that the system reports is 0 for files that are made while they are read, and may have changed.
     file.take(most.saturating_add(1)).read_to_end(&mut content)?;
@@ -36,6 +30,25 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
         return Err(Error::new(ErrorKind::FileTooLarge, message));
     }
     Ok(content)
+}
+
+/// Checks that a file can be opened for reading, and is a regular one.
+///
+/// # Errors
+/// When it cannot; [`ErrorKind::InvalidInput`] when it is something else.
+pub(crate) fn check(path: &Path) -> Result<()> {
+    open_regular(path).map(drop)
+}
+
+fn open_regular(path: &Path) -> Result<File> {
+    let file = open_at_once(path)?;
+    let kind = file.metadata()?.file_type();
+    // Of a directory, reading tells what is wrong.
+    if kind.is_file() || kind.is_dir() {
+        return Ok(file);
+    }
+    let message = "it is no regular file, but a device, a FIFO or a socket";
+    Err(Error::new(ErrorKind::InvalidInput, message))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use super::{COMMANDS, NOWHERE, flags, usual};
 use crate::agent::usage;
 use crate::exit::{CommandResult, Status};
 use crate::plain::plain;
+use crate::text_file;
 
 /// Find all that is wrong with the configuration file, and show which flag each value becomes.
 ///
@@ -30,7 +31,7 @@ impl CheckConfig {
         let path = self.file.clone().or_else(usual);
         let path = path.ok_or_else(|| usage(NOWHERE.to_owned()))?;
         let shown = plain(&path.display().to_string());
-        let text = match std::fs::read_to_string(&path) {
+        let text = match text_file::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.file.is_none() => {
                 eprintln!("outrigger: there is no {shown}, so that none is read");

@@ -401,7 +401,7 @@ impl Options {
         }
         for (option, path) in files {
             let path = cwd.join(path);
-            if let Err(error) = regular_file::open_at_once(&path) {
+            if let Err(error) = regular_file::check(&path) {
                 return Err(OptionsError::File {
                     option,
                     path,

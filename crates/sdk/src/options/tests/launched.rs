@@ -243,6 +243,28 @@ fn missing_files_are_told_before_the_start() {
 
 #[test]
 #[cfg(unix)]
+fn a_pipe_in_the_place_of_a_file_is_told_before_the_start() {
+    let stage = TestHome::new();
+    let pipe = stage.path("work/pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    for options in [
+        bare().settings(pipe.clone()),
+        bare().system_prompt_file("pipe"),
+        bare().mcp_config_files(["pipe"]),
+    ] {
+        match stage.launch(&options).unwrap_err() {
+            OptionsError::File { path, error, .. } => {
+                assert_eq!(path, pipe);
+                assert!(error.contains("no regular file"), "{error}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+#[cfg(unix)]
 fn a_script_is_run_by_its_runtime() {
     let mut stage = TestHome::new();
     let script = stage.path("cli.js");
