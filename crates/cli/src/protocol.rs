@@ -207,16 +207,18 @@ impl Findings {
                     kind = format!("{kind}/{subtype}");
                 }
                 for found in &failure.found {
-                    writeln!(out, "{}:{}: {kind}: {found}", file.path, failure.line)?;
+                    let found = format!("{}:{}: {kind}: {found}", file.path, failure.line);
+                    writeln!(out, "{}", plain(&found))?;
                 }
             }
             let more = file.failed - file.failures.len() as u64;
             if more > 0 {
-                writeln!(out, "{}: {more} more frames fail", file.path)?;
+                writeln!(out, "{}: {more} more frames fail", plain(&file.path))?;
             }
         }
         for unreadable in &self.unreadable {
-            writeln!(out, "{}: cannot be read: {}", unreadable.path, unreadable.reason)?;
+            let reason = format!("{}: cannot be read: {}", unreadable.path, unreadable.reason);
+            writeln!(out, "{}", plain(&reason))?;
         }
         if self.files.is_empty() {
             // Nothing was read, which is told already.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::status::Board;
 use crate::paint::Paint;
+use crate::plain::plain;
 
 /// How much text is held back while a question is open or a line is edited, in bytes. More is written in spite of a question.
 const HELD: usize = 256 * 1024;
@@ -281,7 +282,7 @@ impl ConsoleState {
             .size_checked()
             .map_or(80, |(_, columns)| usize::from(columns));
         // The last column stays free: some terminals wrap as soon as it is written.
-        let shown = super::shortened(&line, width.saturating_sub(1));
+        let shown = super::shortened(&in_a_line(&line), width.saturating_sub(1));
         let _ = write!(io::stderr(), "\r{}", self.paint.dim(shown));
         self.drawn = Some(line);
     }
@@ -291,6 +292,11 @@ impl ConsoleState {
             let _ = io::stderr().write_all(b"\r\x1b[2K");
         }
     }
+}
+
+/// Text from outside, in one line that commands no terminal.
+fn in_a_line(text: &str) -> String {
+    plain(text).replace(['\n', '\t'], " ")
 }
 
 /// Whether the terminal can't be told to erase a line.
@@ -306,4 +312,17 @@ pub(crate) fn write_to_terminal(text: &str) {
         Ok(mut terminal) => terminal.write_all(text.as_bytes()),
         Err(_) => io::stderr().write_all(text.as_bytes()),
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_line_commands_no_terminal() {
+        assert_eq!(
+            in_a_line("Bash: echo \x1b]0;me\x07\rrm\n\tls"),
+            "Bash: echo \\u{1b}]0;me\\u{7}\\rrm  ls"
+        );
+    }
 }

@@ -8,6 +8,7 @@ use super::find::{here, may_be};
 use super::made::{Made, MadeOutput};
 use super::progress::observed;
 use crate::exit::CommandResult;
+use crate::plain::plain;
 
 /// Make a session of a file that `export` wrote, or of a transcript; its id is written.
 ///
@@ -35,7 +36,10 @@ impl Import {
         if let Some(was) = &imported.was
             && !self.output.is_json()
         {
-            eprintln!("outrigger: there is a session {was} already, so the import has an id of its own");
+            eprintln!(
+                "outrigger: there is a session {} already, so the import has an id of its own",
+                plain(was.as_str())
+            );
         }
         let mut made = Made::new(&imported.file);
         made.was = imported.was;

@@ -56,7 +56,7 @@ impl Repair {
             .to(&format!("Mend {} in its place", file.path.display()))?;
         let mended = observed(is_json, |observe| repair.in_place_observed(observe))?;
         if !self.output.is_json() {
-            eprintln!("as it was: {}", mended.backup.display());
+            eprintln!("as it was: {}", plain(&mended.backup.display().to_string()));
         }
         let mut made = Made::new(&mended.file);
         made.backup = Some(mended.backup);
