@@ -77,7 +77,7 @@ async fn fill_in(attention: &Attention<'_>, mut text: String, fields: &[Field]) 
     if fields.is_empty() {
         text.push_str("Agree? [y]es, [n]o: ");
         let answer = attention.ask(&text).await;
-        return match answer.as_deref() {
+        return match answer.as_deref().map(str::to_ascii_lowercase).as_deref() {
             Some("y" | "yes") => accepted(attention, &content),
             Some(_) => ElicitationResult::Decline,
             None => ElicitationResult::Cancel,

@@ -8,8 +8,9 @@ use outrigger::protocol::shared::{PermissionAllow, PermissionDecisionClassificat
 
 use super::{Attention, NO_ANSWER, Person, by_subagent};
 
-/// How much of a tool's input is shown.
-const INPUT_SHOWN: usize = 4000;
+/// How many characters of a tool's input are shown, of its beginning and of its end: what a command does may stand behind all else.
+const BEGIN_SHOWN: usize = 8000;
+const END_SHOWN: usize = 4000;
 
 pub(super) async fn decide(person: &Person, request: &PermissionRequest) -> PermissionResult {
     let Some(attention) = person.attention().await else {
@@ -42,11 +43,11 @@ pub(super) async fn decide(person: &Person, request: &PermissionRequest) -> Perm
                 Always::Back => text.clear(),
                 Always::NoAnswer => break PermissionResult::deny(NO_ANSWER),
             },
-            "n" | "no" => break PermissionResult::deny("the person at the terminal refused this call"),
+            "n" | "no" => break PermissionResult::deny("the person at the terminal denied this call"),
             "" | "a" | "always" => text.clear(),
             _ => {
                 break PermissionResult::deny(format!(
-                    "the person at the terminal refused this call and says: {}",
+                    "the person at the terminal denied this call and says: {}",
                     words(&answer)
                 ));
             }
@@ -160,12 +161,18 @@ fn shown_input(input: &RawJson) -> String {
         .ok()
         .and_then(|value| serde_json::to_string_pretty(&value).ok())
         .unwrap_or_else(|| input.get().to_owned());
-    let mut shown: String = text.chars().take(INPUT_SHOWN).collect();
-    let left = text.chars().count().saturating_sub(INPUT_SHOWN);
-    if left > 0 {
-        let _ = write!(shown, "… and {left} more characters");
+    without_middle(&text).replace('\n', "\n  ")
+}
+
+/// A text without the middle, if it is long. What is left out is said where it is, and in a line of its own, so that no text looks like it.
+fn without_middle(text: &str) -> String {
+    let left = text.chars().count().saturating_sub(BEGIN_SHOWN + END_SHOWN);
+    if left == 0 {
+        return text.to_owned();
     }
-    shown.replace('\n', "\n  ")
+    let begin: String = text.chars().take(BEGIN_SHOWN).collect();
+    let end: String = text.chars().skip(BEGIN_SHOWN + left).collect();
+    format!("{begin}\n[{left} characters in the middle are NOT SHOWN; the input goes on:]\n{end}")
 }
 
 /// A change of permissions in a few words.
@@ -212,6 +219,28 @@ mod tests {
         for wrong in ["0", "4", "one", "1,x", "-1"] {
             assert!(chosen(wrong, 3).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_end_of_a_long_input_is_shown_and_what_is_left_out_is_said() {
+        let short = "x".repeat(BEGIN_SHOWN + END_SHOWN);
+        assert_eq!(without_middle(&short), short);
+        let command = format!("echo {}; rm important", "ä".repeat(20_000));
+        let input = RawJson::encode(&serde_json::json!({ "command": command })).unwrap();
+        let shown = shown_input(&input);
+        assert!(shown.contains("; rm important\"\n"), "{shown}");
+        assert!(
+            shown.contains("characters in the middle are NOT SHOWN"),
+            "{shown}"
+        );
+        let left = shown.split_once('[').unwrap().1.split(' ').next().unwrap();
+        let whole = input
+            .to_value()
+            .map(|value| serde_json::to_string_pretty(&value).unwrap());
+        assert_eq!(
+            left.parse::<usize>().unwrap(),
+            whole.unwrap().chars().count() - BEGIN_SHOWN - END_SHOWN
+        );
     }
 
     #[test]

@@ -190,8 +190,11 @@ impl FieldKind {
             Self::Number { whole, least, most } => {
                 let number: Number = line.parse().map_err(|_| "This takes a number.".to_owned())?;
                 let value = number.as_f64().unwrap_or(f64::NAN);
+                let mut number = number;
                 if *whole && !number.is_i64() && !number.is_u64() {
-                    return Err("This takes a whole number.".to_owned());
+                    // As in a JSON schema, 2.0 is a whole number.
+                    let whole = format!("{value}").parse::<i64>();
+                    number = whole.map_err(|_| "This takes a whole number.".to_owned())?.into();
                 }
                 if least.is_some_and(|least| value < least) || most.is_some_and(|most| value > most) {
                     return Err(format!("It should be {}.", range(*least, *most)));
