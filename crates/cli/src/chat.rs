@@ -132,6 +132,8 @@ const AT_TERMINAL: &str = "typed at a terminal, it is run";
 enum AfterLine {
     GoOn,
     Quit,
+    /// A signal ends the program.
+    Signalled(Status),
 }
 
 impl Chat {
@@ -153,10 +155,11 @@ impl Chat {
             while self.turn.is_none()
                 && let Some(line) = self.waiting.pop_front()
             {
-                match self.begin(&line).await? {
+                match self.begin(&line, signals).await? {
                     AfterLine::GoOn if self.turn.is_none() && self.waiting.is_empty() => self.show_prompt(),
                     AfterLine::GoOn => {}
                     AfterLine::Quit => return Ok(self.status),
+                    AfterLine::Signalled(status) => return Ok(status),
                 }
             }
             let busy = self.turn.is_some();
@@ -164,11 +167,11 @@ impl Chat {
             let takes = self.interactive || self.waiting.len() < WAITING;
             tokio::select! {
                 input = inputs.recv(), if open && takes => match input {
-                    Some(Input::Line(line)) => {
-                        if let AfterLine::Quit = self.line(&line).await? {
-                            return Ok(self.status);
-                        }
-                    }
+                    Some(Input::Line(line)) => match self.line(&line, signals).await? {
+                        AfterLine::GoOn => {}
+                        AfterLine::Quit => return Ok(self.status),
+                        AfterLine::Signalled(status) => return Ok(status),
+                    },
                     Some(Input::NotText(_)) if self.interactive => {
                         self.screen.note(NOT_TEXT)?;
                         self.show_prompt();
@@ -223,7 +226,7 @@ impl Chat {
     }
 
     /// Takes a line: joins continued ones, and queues it. A person's commands to this program are not queued.
-    async fn line(&mut self, line: &str) -> Result<AfterLine, Failure> {
+    async fn line(&mut self, line: &str, signals: &mut Signals) -> Result<AfterLine, Failure> {
         self.interrupts = 0;
         if let Some(begun) = line.strip_suffix('\\') {
             self.unfinished.push_str(begun);
@@ -238,7 +241,7 @@ impl Chat {
             return Ok(AfterLine::GoOn);
         }
         if self.interactive && self.turn.is_some() && local::is_local(&line) {
-            return self.begin(&line).await;
+            return self.begin(&line, signals).await;
         }
         if self.interactive && self.waiting.len() >= WAITING {
             self.screen
@@ -255,7 +258,7 @@ impl Chat {
 
     /// Carries out a line: a command to this program, or a prompt. What nobody types is always a prompt: what is piped in may come from
     /// anywhere, and commands change what the agent may do.
-    async fn begin(&mut self, line: &str) -> Result<AfterLine, Failure> {
+    async fn begin(&mut self, line: &str, signals: &mut Signals) -> Result<AfterLine, Failure> {
         if !self.interactive {
             self.prompt(Prompt::text(line), AT_TERMINAL).await?;
             if let Some(turn) = &self.turn
@@ -278,7 +281,17 @@ impl Chat {
         match local::read(line) {
             Some(local::LocalCommand::Quit) => return Ok(AfterLine::Quit),
             Some(command) => {
-                let said = command.run(&self.session).await;
+                let said = tokio::select! {
+                    said = command.run(&self.session) => said,
+                    // The CLI may take long to reply, or for ever.
+                    signal = signals.next() => {
+                        if signal != Signal::Interrupt {
+                            return Ok(AfterLine::Signalled(signal.status()));
+                        }
+                        self.screen.note("given up; the CLI may do it all the same")?;
+                        return Ok(AfterLine::GoOn);
+                    }
+                };
                 self.screen.end_line()?;
                 match said {
                     Ok(said) => self.screen.print(&said)?,

@@ -119,6 +119,7 @@ impl Editor {
                     lines: None,
                     away: None,
                     draft: String::new(),
+                    continued: Arc::default(),
                     can_edit: true,
                 };
                 hand.work();
@@ -229,6 +230,7 @@ struct Hand {
     away: Option<usize>,
     /// What was typed of a line that is not ended.
     draft: String,
+    continued: Arc<Mutex<VecDeque<String>>>,
     /// The terminal can do what an editor needs.
     can_edit: bool,
 }
@@ -372,7 +374,10 @@ impl Hand {
             Ok(Signal::Success(line)) => {
                 console().editing_ends(false);
                 self.lines = Some(editor);
-                self.gives(Input::Line(line.replace("\\\n", "\n")))
+                let continued = self.continued.lock().unwrap_or_else(PoisonError::into_inner);
+                let line = joined(&line, &continued);
+                drop(continued);
+                self.gives(Input::Line(line))
             }
             Ok(Signal::CtrlD) => {
                 console().editing_ends(false);
@@ -427,7 +432,7 @@ impl Hand {
             .with_edit_mode(Box::new(Emacs::new(keys)))
             .with_history(open_history())
             .with_history_exclusion_prefix(Some(" ".to_owned()))
-            .with_validator(Box::new(Continued))
+            .with_validator(Box::new(Continued(Arc::clone(&self.continued))))
             .with_completer(Box::new(Completer::new(Arc::clone(&self.shared.words))))
             .with_menu(ReedlineMenu::EngineCompleter(Box::new(
                 ColumnarMenu::default().with_name(MENU),
@@ -442,17 +447,33 @@ impl Hand {
     }
 }
 
-/// A backslash at the end of a line says that the prompt goes on.
-struct Continued;
+/// How many texts are remembered that a backslash continued: lines come back from the history.
+const CONTINUED: usize = 256;
+
+/// A backslash at the end of a line says that the prompt goes on. Remembers the texts up to such a backslash: in a pasted text, it is text.
+struct Continued(Arc<Mutex<VecDeque<String>>>);
 
 impl Validator for Continued {
     fn validate(&self, line: &str) -> ValidationResult {
         if line.ends_with('\\') {
+            let mut continued = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if continued.len() == CONTINUED {
+                continued.pop_front();
+            }
+            continued.push_back(line.to_owned());
             ValidationResult::Incomplete
         } else {
             ValidationResult::Complete
         }
     }
+}
+
+/// A text without the backslashes that continued it.
+fn joined(text: &str, continued: &VecDeque<String>) -> String {
+    let is_sign =
+        |at: usize| text[at..].starts_with("\\\n") && continued.iter().any(|begun| *begun == text[..=at]);
+    let chars = text.char_indices().filter(|(at, _)| !is_sign(*at));
+    chars.map(|(_, char)| char).collect()
 }
 
 /// What stands before the line.

@@ -87,6 +87,24 @@ async fn a_paste_of_several_lines_is_one_prompt() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn backslashes_in_a_paste_are_text() {
+    let rig = Rig::start().await;
+    let mut display = chat(&rig, 80, &[]);
+    blocking(move || {
+        display.press("\x1b[200~make \\\r\n  all\x1b[201~\\\r%say Both.");
+        display.shows("%say Both.");
+        display.enter("");
+        display.shows("\nBoth.\n");
+        display.at("> ");
+        display.press("\x04");
+        display.ends_with(0);
+    })
+    .await;
+    let said = last_said(&rig);
+    assert!(said.ends_with("make \\\n  all\n%say Both."), "{said:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn several_lines_are_written_by_alt_enter_or_a_backslash() {
     let rig = Rig::start().await;
     let mut display = chat(&rig, 80, &[]);
