@@ -147,7 +147,7 @@ fn recorded(options: Options, handler: impl PermissionHandler, notes: Option<Not
         let verdict = if decided.decision.is_allow() {
             "allowed"
         } else {
-            "refused"
+            "denied"
         };
         let mut text = format!("permission: {} {verdict}", decided.request.tool_name);
         if let Some(layer) = &decided.by.layer {

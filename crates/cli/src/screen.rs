@@ -397,7 +397,7 @@ fn shown_system(message: &SystemMessage) -> Option<String> {
         // What came of it is shown.
         SystemMessage::HookStarted(_) | SystemMessage::HookProgress(_) => None,
         SystemMessage::PermissionDenied(denied) => Some(format!(
-            "permission: {} refused by the CLI: {}",
+            "permission: {} denied by the CLI: {}",
             denied.tool_name,
             first_line(denied.decision_reason.as_deref().unwrap_or(&denied.message))
         )),

@@ -230,7 +230,7 @@ impl Answerer for Permissions {
                 Ok(request) => request,
                 Err(reason) => {
                     return refused(format!(
-                        "the permission request could not be read, so it is refused: {reason}"
+                        "the permission request could not be read, so it is denied: {reason}"
                     ));
                 }
             };

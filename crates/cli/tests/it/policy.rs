@@ -112,7 +112,7 @@ async fn what_the_policy_leaves_open_is_asked_and_the_decision_is_shown() {
         assert!(!before.contains("permission:"), "{before}");
         session.send_line("n").unwrap();
         session
-            .exp_string("permission: Bash refused by the person at the terminal")
+            .exp_string("permission: Bash denied by the person at the terminal")
             .unwrap();
         session.exp_string("Done.").unwrap();
         ends_with(&mut session, 0);

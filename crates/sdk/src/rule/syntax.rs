@@ -21,7 +21,7 @@ const BASH_FIELDS: &[&str] = &[
     "timeout",
 ];
 
-const BY_FIELD: &str = "is about a field of the input, by which a call can be refused but not allowed";
+const BY_FIELD: &str = "is about a field of the input, by which a call can be denied but not allowed";
 
 /// Why a rule can't stand among those that allow.
 type NotToAllow = Option<&'static str>;

@@ -191,7 +191,7 @@ async fn whatever_a_callback_does_it_is_refused() {
 async fn what_can_not_be_read_is_refused_and_shown_to_nobody() {
     let calls = Arc::default();
     let (session, mut wire, _) = Wire::start(failing(Failure::PanicsAtOnce, &calls)).await;
-    let unreadable = "the permission request could not be read, so it is refused: ";
+    let unreadable = "the permission request could not be read, so it is denied: ";
     for (id, request, answer) in [
         (
             "input",
