@@ -126,6 +126,10 @@ async fn follow(call: Arc<str>, file: PathBuf, ended: CancellationToken, teller:
 
 /// Reads a piece of a file from a position.
 async fn read(file: &PathBuf, at: u64) -> std::io::Result<Vec<u8>> {
+    // To open a FIFO takes as long as nobody writes to it.
+    if !tokio::fs::metadata(file).await?.is_file() {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    }
     let mut file = tokio::fs::File::open(file).await?;
     file.seek(SeekFrom::Start(at)).await?;
     let mut bytes = Vec::new();
@@ -159,6 +163,22 @@ mod tests {
             }
         }
         assert_eq!(rest, big);
+    }
+
+    #[tokio::test]
+    #[cfg(unix)]
+    async fn what_is_no_file_ends_all_the_same() {
+        let home = tempfile::tempdir().unwrap();
+        let pipe = home.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        for file in [pipe, "/dev/zero".into()] {
+            let mut tails = Tails::default();
+            tails.follow("call".into(), file);
+            tails.finish("call");
+            let next = tokio::time::timeout(std::time::Duration::from_secs(5), tails.next()).await;
+            assert!(matches!(next, Ok(Tailed::Ended { .. })));
+        }
     }
 
     #[tokio::test]
