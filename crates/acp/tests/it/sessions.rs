@@ -243,3 +243,37 @@ async fn the_end_of_the_editor_is_the_end_of_its_sessions() {
         assert!(cli.started().iter().all(|cli| cli.exited().is_some()));
     }
 }
+
+#[tokio::test]
+async fn a_choice_that_the_cli_refuses_is_an_invalid_parameter() {
+    let cli = Simulated::start(|launch, number| {
+        let _ = (launch, number);
+        let script = Steps::new().initialize_with(json!({}));
+        let refused = script
+            .expect(Match::request("set_permission_mode"))
+            .reply_error("not now");
+        refused.stop_reading().spawn_in_memory()
+    });
+    let mut editor = Editor::of(&cli);
+    editor.initialize(json!({})).await;
+    let home = tempfile::tempdir().unwrap();
+    let (session, _) = editor.open(home.path()).await;
+    let mode = json!({"sessionId": session, "modeId": "plan"});
+    let refused = editor.refused("session/set_mode", mode).await;
+    assert_eq!(refused["code"], -32602, "{refused:#}");
+    assert!(refused["message"].to_string().contains("not now"), "{refused:#}");
+}
+
+#[tokio::test]
+async fn a_session_without_prompts_is_closed_by_the_archive() {
+    let (mut editor, _cli) = Editor::simulated();
+    editor.initialize(json!({})).await;
+    let home = tempfile::tempdir().unwrap();
+    let (session, _) = editor.open(home.path()).await;
+    let of_session = json!({"sessionId": session});
+    editor.call("session/archive", of_session.clone()).await;
+    // Now it is not there.
+    let refused = editor.refused("session/archive", of_session).await;
+    assert_eq!(refused["code"], -32002, "{refused:#}");
+    editor.leave().await;
+}

@@ -486,3 +486,45 @@ async fn commands_are_carried_out_between_the_turns() {
         Some("claude-opus-4-5")
     );
 }
+
+/// The process of the CLI.
+#[cfg(target_os = "linux")]
+fn cli_of(rig: &Rig) -> rustix::process::Pid {
+    let home = format!("HOME={}", rig.sandbox.home().display());
+    let exe = rig.cli().canonicalize().unwrap();
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let is_it = |process: &std::fs::DirEntry| {
+        let environ = std::fs::read(process.path().join("environ")).unwrap_or_default();
+        let is_ours = environ
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == home.as_bytes());
+        is_ours && std::fs::read_link(process.path().join("exe")).is_ok_and(|of| of == exe)
+    };
+    let found = processes
+        .filter(is_it)
+        .find_map(|process| process.file_name().to_str()?.parse().ok());
+    rustix::process::Pid::from_raw(found.expect("the CLI runs")).unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_gives_up_a_command_to_which_the_cli_does_not_reply() {
+    use rustix::process::{Signal, kill_process};
+
+    let rig = Rig::start().await;
+    let mut display = chat(&rig, 80, &[]);
+    let cli = cli_of(&rig);
+    kill_process(cli, Signal::STOP).unwrap();
+    blocking(move || {
+        display.enter("/model opus");
+        display.shows("/model opus\n");
+        display.press("\x03");
+        display.shows("given up; the CLI may do it all the same");
+        kill_process(cli, Signal::CONT).unwrap();
+        say(&mut display, "Here.");
+        display.press("\x04");
+        display.ends_with(0);
+    })
+    .await;
+    rig.nothing_left().await;
+}

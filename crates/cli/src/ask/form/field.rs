@@ -235,7 +235,12 @@ fn chosen(choices: &[FieldOption], part: &str) -> Result<Value, String> {
         .ok()
         .and_then(|number| choices.get(number.checked_sub(1)?));
     let named = |choice: &&FieldOption| choice.label == part || choice.value.as_str() == Some(part);
-    match by_number.or_else(|| choices.iter().find(named)) {
+    let loosely_named = |choice: &&FieldOption| {
+        let is_it = |name: &str| name.to_lowercase() == part.to_lowercase();
+        is_it(&choice.label) || choice.value.as_str().is_some_and(is_it)
+    };
+    let found = by_number.or_else(|| choices.iter().find(named));
+    match found.or_else(|| choices.iter().find(loosely_named)) {
         Some(choice) => Ok(choice.value.clone()),
         None => Err(format!("There is no choice {part:?}.")),
     }
@@ -303,11 +308,14 @@ mod tests {
         assert_eq!(value(json!({"type": "string"}), "12"), json!("12"));
         assert_eq!(value(json!({"type": "number"}), "1.5"), json!(1.5));
         assert_eq!(value(json!({"type": "integer"}), "-3"), json!(-3));
+        assert_eq!(value(json!({"type": "integer"}), "2.0"), json!(2));
+        let cases = json!({"enum": ["a", "A"]});
+        assert_eq!(value(cases, "A"), json!("A"));
         assert_eq!(value(json!({"type": "boolean"}), "Yes"), json!(true));
         assert_eq!(value(json!({"type": "boolean"}), "n"), json!(false));
         assert_eq!(value(json!({"type": "object"}), "{\"a\":1}"), json!({"a": 1}));
         let colours = json!({"type": "string", "enum": ["red", "blue"], "enumNames": ["Red", "Blue"]});
-        for line in ["2", "blue", "Blue"] {
+        for line in ["2", "blue", "Blue", "BLUE"] {
             assert_eq!(value(colours.clone(), line), json!("blue"));
         }
         let titled = json!({"oneOf": [{"const": "r", "title": "Red"}, {"const": "b"}]});
