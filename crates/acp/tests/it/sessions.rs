@@ -277,3 +277,24 @@ async fn a_session_without_prompts_is_closed_by_the_archive() {
     assert_eq!(refused["code"], -32002, "{refused:#}");
     editor.leave().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn no_more_changes_wait_than_may() {
+    let cli = Simulated::start(|_, _| deaf());
+    let mut editor = Editor::of(&cli);
+    editor.initialize(json!({})).await;
+    let home = tempfile::tempdir().unwrap();
+    let (session, _) = editor.open(home.path()).await;
+    let mode = json!({"sessionId": session, "modeId": "plan"});
+    // One is being made.
+    for _ in 0..257 {
+        editor.ask("session/set_mode", mode.clone()).await;
+        // So that no queue before the changes is full.
+        tokio::task::yield_now().await;
+    }
+    let refused = editor.refused("session/set_mode", mode).await;
+    assert!(
+        refused["message"].to_string().contains("256 changes wait"),
+        "{refused:#}"
+    );
+}

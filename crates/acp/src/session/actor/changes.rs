@@ -13,6 +13,7 @@ use super::cli::UNPROVEN;
 use crate::choices;
 use crate::error;
 use crate::response_sender::ResponseSender;
+use crate::session::COMMANDS;
 use crate::session::flags::{self, RunningSettings};
 use crate::session::mcp_servers::{self, RequestSteps, Wish};
 
@@ -45,6 +46,11 @@ impl Changes {
 
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
+    }
+
+    /// Whether no more changes may wait.
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting.len() >= COMMANDS
     }
 
     pub(super) fn is_running(&self) -> bool {

@@ -6,15 +6,24 @@ use outrigger::Session;
 use super::Actor;
 use super::changes::{ChangeKind, ReplyTo};
 use super::turns::run;
-use crate::session::SessionCommand;
 use crate::session::prompt_reply::PromptReply;
 use crate::session::prompts::{How, MOST, ToSend};
+use crate::session::{COMMANDS, SessionCommand};
 use crate::steer::{Steer, Steered};
 use crate::{error, prompt, sdk_error, steer};
 
 impl Actor {
     pub(super) fn command(&mut self, command: SessionCommand) {
         match command {
+            SessionCommand::SetMode { .. }
+            | SessionCommand::SetOption { .. }
+            | SessionCommand::Mcp { .. }
+                if self.changes.is_full() =>
+            {
+                command.refuse(error::internal(format!(
+                    "{COMMANDS} changes wait already; wait for some of them to be made"
+                )));
+            }
             SessionCommand::Prompt { request, answer } => {
                 self.idle.prompted();
                 self.prompt(request, answer);
