@@ -53,7 +53,7 @@ mod tests {
         let pipe = home.path().join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
         assert!(made.unwrap().success());
-        for wrong in [&pipe, Path::new("/dev/zero")] {
+        for wrong in [Path::new("/dev/zero"), &pipe] {
             assert_eq!(read(wrong).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         }
         assert!(read(home.path()).is_err());

@@ -20,9 +20,17 @@ pub(crate) fn agent(launch: &Launch, number: usize) -> (ClientIo, Running) {
     agent.directives().seed(number as u64).spawn_in_memory()
 }
 
+/// A CLI that answers `initialize`, and is asked what it runs with.
+fn begun(initialized: Value) -> Steps {
+    let script = Steps::new().initialize_with(initialized);
+    script
+        .expect(Match::request("get_settings"))
+        .reply_error("not known")
+}
+
 /// A CLI that answers `initialize` and nothing else.
 pub(crate) fn deaf() -> (ClientIo, Running) {
-    let script = Steps::new().initialize().expect("user");
+    let script = begun(json!({})).expect("user");
     // Longer than any test; a signal ends it.
     script
         .stop_reading()
@@ -134,7 +142,7 @@ async fn a_prompt_waits_until_a_new_cli_is_in_the_mode_that_was_chosen() {
         if number != 1 {
             return agent(launch, number);
         }
-        let script = Steps::new().initialize_with(json!({"current_permission_mode": "acceptEdits"}));
+        let script = begun(json!({"current_permission_mode": "acceptEdits"}));
         let refused = script
             .expect(Match::request("set_permission_mode"))
             .reply_error("not now");
@@ -246,13 +254,13 @@ async fn the_end_of_the_editor_is_the_end_of_its_sessions() {
 
 #[tokio::test]
 async fn a_choice_that_the_cli_refuses_is_an_invalid_parameter() {
-    let cli = Simulated::start(|launch, number| {
-        let _ = (launch, number);
-        let script = Steps::new().initialize_with(json!({}));
+    let cli = Simulated::start(|_, _| {
+        let script = begun(json!({}));
         let refused = script
             .expect(Match::request("set_permission_mode"))
             .reply_error("not now");
-        refused.stop_reading().spawn_in_memory()
+        let script = refused.stop_reading().sleep(Duration::from_secs(3600));
+        script.spawn_in_memory()
     });
     let mut editor = Editor::of(&cli);
     editor.initialize(json!({})).await;
