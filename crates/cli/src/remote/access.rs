@@ -11,6 +11,7 @@ use super::{PATIENCE, failure};
 use crate::agent::usage;
 use crate::config;
 use crate::exit::{Failure, Status};
+use crate::text_file;
 
 /// How long a token may be, so that a full disk is found before there is one.
 const ROOM: usize = 1024;
@@ -54,8 +55,10 @@ impl Trust {
         };
         let named = || format!("the certificates of --ca {}", path.display());
         let unusable = |error: anyhow::Error| Failure::new(Status::Usage, error.context(named()));
-        let pem = std::fs::read(path).map_err(|error| unusable(error.into()))?;
-        builder.authorities(&pem).map_err(|error| unusable(error.into()))
+        let pem = text_file::read(path).map_err(|error| unusable(error.into()))?;
+        builder
+            .authorities(pem.as_bytes())
+            .map_err(|error| unusable(error.into()))
     }
 }
 
@@ -161,6 +164,7 @@ impl TokenFile {
 fn read_private(path: &Path) -> io::Result<String> {
     use std::io::Read as _;
 
+    text_file::refuse_pipe(path)?;
     let file = std::fs::File::open(path)?;
     #[cfg(unix)]
     {
