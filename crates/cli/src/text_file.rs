@@ -7,21 +7,29 @@ use std::path::Path;
 /// The longest file that is read, in bytes.
 const MOST: u64 = 16 * 1024 * 1024;
 
+/// Reads a regular file with a text, as [`bytes`] does.
+///
+/// # Errors
+/// As [`bytes`], and when it is no UTF-8.
+pub(crate) fn read(path: &Path) -> io::Result<String> {
+    String::from_utf8(bytes(path)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
 /// Reads a regular file. A FIFO keeps its reader waiting until somebody writes, and a device may never end.
 ///
 /// # Errors
-/// When it cannot be read, is something else, is longer than 16 MiB, or is no UTF-8.
-pub(crate) fn read(path: &Path) -> io::Result<String> {
+/// When it cannot be read, is something else, or is longer than 16 MiB.
+pub(crate) fn bytes(path: &Path) -> io::Result<Vec<u8>> {
     refuse_pipe(path)?;
-    let mut text = String::new();
-    File::open(path)?.take(MOST + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MOST {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MOST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
             format!("it is longer than {MOST} bytes"),
         ));
     }
-    Ok(text)
+    Ok(bytes)
 }
 
 /// Refuses what is neither a file nor a directory; of that, the system tells what is wrong.

@@ -55,10 +55,8 @@ impl Trust {
         };
         let named = || format!("the certificates of --ca {}", path.display());
         let unusable = |error: anyhow::Error| Failure::new(Status::Usage, error.context(named()));
-        let pem = text_file::read(path).map_err(|error| unusable(error.into()))?;
-        builder
-            .authorities(pem.as_bytes())
-            .map_err(|error| unusable(error.into()))
+        let pem = text_file::bytes(path).map_err(|error| unusable(error.into()))?;
+        builder.authorities(&pem).map_err(|error| unusable(error.into()))
     }
 }
 
