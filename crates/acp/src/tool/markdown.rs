@@ -139,7 +139,7 @@ mod tests {
             long.starts_with("echo é") && long.ends_with("é; rm important"),
             "{long}"
         );
-        assert!(long.contains("[…4020 characters are not shown…]"), "{long}");
+        assert!(long.contains("[…4019 characters are not shown…]"), "{long}");
     }
 
     #[test]
