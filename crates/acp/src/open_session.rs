@@ -15,7 +15,7 @@ use agent_client_protocol::v2::schema as draft;
 use agent_client_protocol::{Error, ErrorCode};
 use outrigger::protocol::outbound::InitializeReply;
 use outrigger::protocol::shared::SystemPrompt;
-use outrigger::{Claim, Options, Session, Spare};
+use outrigger::{Cause, Claim, Options, Session, Spare};
 use tokio::sync::mpsc;
 use tokio_util::sync::DropGuard;
 
@@ -522,7 +522,8 @@ async fn start(
         starting.start().await.map_err(|error| {
             let mut told = sdk_error::of_sdk(&error);
             // Those of the agent's environment had this error in each session.
-            if given.has_options() && error.as_options_error().is_some() {
+            let is_of_options = error.as_options_error().is_some() || error.cause() == Some(Cause::Settings);
+            if given.has_options() && is_of_options {
                 told.code = ErrorCode::INVALID_PARAMS;
             }
             told

@@ -288,7 +288,10 @@ async fn a_session_without_prompts_is_closed_by_the_archive() {
 
 #[tokio::test(start_paused = true)]
 async fn no_more_changes_wait_than_may() {
-    let cli = Simulated::start(|_, _| deaf());
+    let cli = Simulated::start(|_, _| {
+        let script = begun(json!({})).stop_reading();
+        script.sleep(Duration::from_secs(3600)).spawn_in_memory()
+    });
     let mut editor = Editor::of(&cli);
     editor.initialize(json!({})).await;
     let home = tempfile::tempdir().unwrap();
