@@ -152,7 +152,7 @@ async fn an_agent_of_the_settings_is_told() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_model_and_the_effort_that_run_are_told() {
-    let rig = Rig::start().await;
+    let rig = Rig::start().await.interactive();
     let settings = rig.sandbox.config().join("settings.json");
     std::fs::write(settings, json!({"model": "haiku"}).to_string()).expect("it is written");
     let mut editor = rig.editor();
