@@ -106,6 +106,7 @@ impl Choices {
     /// From the reply of a new process to `initialize`.
     pub(crate) fn renewed(&self, told: &InitializeReply) -> Self {
         let mut renewed = Self::new(told, self.bypass).switches(self.has_switches);
+        renewed.default_effort.clone_from(&self.default_effort);
         if self.agents.is_settled() {
             renewed.agents.settle();
         }

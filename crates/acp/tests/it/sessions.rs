@@ -142,7 +142,7 @@ async fn a_prompt_waits_until_a_new_cli_is_in_the_mode_that_was_chosen() {
         if number != 1 {
             return agent(launch, number);
         }
-        let script = begun(json!({"current_permission_mode": "acceptEdits"}));
+        let script = Steps::new().initialize_with(json!({"current_permission_mode": "acceptEdits"}));
         let refused = script
             .expect(Match::request("set_permission_mode"))
             .reply_error("not now");

@@ -124,7 +124,6 @@ impl Actor {
         for what in again.into_iter().rev() {
             self.changes.push_first(Change::new(what, ReplyTo::Nobody));
         }
-        self.look_up_settings();
         self.rewound(None);
     }
 
