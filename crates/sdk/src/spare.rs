@@ -69,10 +69,12 @@ impl Options {
         let relative = anchored.paths().find(|(_, path)| path.is_relative());
         let relative = relative.map(|(option, _)| option);
         let config = crate::env::get(self.environment.own(), "CLAUDE_CONFIG_DIR");
-        let has_programs = self
-            .mcp_servers
-            .values()
-            .any(|server| !matches!(server, McpServerConfig::Http(_) | McpServerConfig::Sse(_)));
+        let has_programs = self.mcp_servers.values().any(|server| match server {
+            McpServerConfig::Http(server) | McpServerConfig::Sse(server) | McpServerConfig::Ws(server) => {
+                server.headers_helper.is_some()
+            }
+            _ => true,
+        });
         let others = [
             ("mcp_servers", has_programs),
             ("mcp_config_files", !self.mcp_config_files.is_empty()),

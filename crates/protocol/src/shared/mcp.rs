@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::closed_enum::closed_enum;
+use super::object::JsonObject;
 use crate::RawJson;
 use crate::open_enum;
+use crate::open_struct;
 use crate::walk::string_at;
 use crate::wire_enum::MisfitValue;
 
@@ -22,8 +25,13 @@ pub enum McpServerConfig {
     Sse(McpRemoteServerConfig),
     /// A server reached over streamable HTTP.
     Http(McpRemoteServerConfig),
+    /// A server reached over a WebSocket. Upstream's SDKs do not declare it; the CLI takes it.
+    Ws(McpRemoteServerConfig),
     /// A server inside the program that drives the CLI, reached through `mcp_message`.
     Sdk(McpSdkServerConfig),
+    /// A server of another `type`, such as that of an editor (`ws-ide`, `sse-ide`), as it came: the CLI judges it.
+    #[serde(untagged)]
+    Other(JsonObject),
 }
 
 impl<'de> Deserialize<'de> for McpServerConfig {
@@ -34,23 +42,23 @@ impl<'de> Deserialize<'de> for McpServerConfig {
         match string_at(raw.get(), "type").as_deref() {
             Some("stdio") | None => raw.read().map(Self::Stdio),
             Some("sse") => raw.read().map(Self::Sse),
-            Some("http") => raw.read().map(Self::Http),
+            Some("http" | "streamable-http") => raw.read().map(Self::Http),
+            Some("ws") => raw.read().map(Self::Ws),
             Some("sdk") => raw.read().map(Self::Sdk),
-            Some(other) => {
-                return Err(Error::unknown_variant(other, &["stdio", "sse", "http", "sdk"]));
-            }
+            Some(_) => raw.read().map(Self::Other),
         }
         .map_err(Error::custom)
     }
 }
 
 impl McpServerConfig {
-    /// How long one tool call may take, in milliseconds; `None` for the CLI's default.
+    /// How long one tool call may take, in milliseconds; `None` for the CLI's default, and for [`Other`](Self::Other).
     pub fn timeout(&self) -> Option<u64> {
         match self {
             Self::Stdio(config) => config.timeout,
-            Self::Sse(config) | Self::Http(config) => config.timeout,
+            Self::Sse(config) | Self::Http(config) | Self::Ws(config) => config.timeout,
             Self::Sdk(config) => config.timeout,
+            Self::Other(_) => None,
         }
     }
 }
@@ -58,7 +66,7 @@ impl McpServerConfig {
 /// A server that the CLI starts itself.
 ///
 /// `Debug` shows the names of the environment variables but not their values, which are often secrets.
-#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct McpStdioServerConfig {
@@ -76,6 +84,23 @@ pub struct McpStdioServerConfig {
     /// Offers the server's tools to the model at once instead of on demand.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub always_load: Option<bool>,
+    /// Fields that have no type here, as they came; written after the others.
+    #[serde(flatten)]
+    pub extra: BTreeMap<String, RawJson>,
+}
+
+impl<'de> Deserialize<'de> for McpStdioServerConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut fields = ConfigFields::of("McpStdioServerConfig", deserializer)?;
+        Ok(Self {
+            command: fields.required("command")?,
+            args: fields.optional("args")?.unwrap_or_default(),
+            env: fields.optional("env")?,
+            timeout: fields.optional("timeout")?,
+            always_load: fields.optional("alwaysLoad")?,
+            extra: fields.rest(),
+        })
+    }
 }
 
 impl McpStdioServerConfig {
@@ -87,6 +112,7 @@ impl McpStdioServerConfig {
             env: None,
             timeout: None,
             always_load: None,
+            extra: BTreeMap::new(),
         }
     }
 
@@ -105,6 +131,7 @@ impl fmt::Debug for McpStdioServerConfig {
             .field("env", &self.env.as_ref().map(BTreeMap::keys))
             .field("timeout", &self.timeout)
             .field("always_load", &self.always_load)
+            .field("extra", &self.extra.keys())
             .finish()
     }
 }
@@ -112,7 +139,7 @@ impl fmt::Debug for McpStdioServerConfig {
 /// A server reached over the network.
 ///
 /// `Debug` shows the names of the headers but not their values, which are often secrets.
-#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct McpRemoteServerConfig {
@@ -121,6 +148,12 @@ pub struct McpRemoteServerConfig {
     /// Headers to send with every request.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub headers: Option<BTreeMap<String, String>>,
+    /// A command that writes more headers, as a JSON object of texts. The CLI runs it. Upstream's SDKs do not declare it.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub headers_helper: Option<String>,
+    /// How the CLI signs in: `clientId`, `callbackPort`, `authServerMetadataUrl`, `scopes`. Upstream's SDKs do not declare it.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub oauth: Option<JsonObject>,
     /// What to do about single tools.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub tools: Option<Vec<McpServerToolPolicy>>,
@@ -130,6 +163,25 @@ pub struct McpRemoteServerConfig {
     /// Offers the server's tools to the model at once instead of on demand.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub always_load: Option<bool>,
+    /// Fields that have no type here, as they came; written after the others.
+    #[serde(flatten)]
+    pub extra: BTreeMap<String, RawJson>,
+}
+
+impl<'de> Deserialize<'de> for McpRemoteServerConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut fields = ConfigFields::of("McpRemoteServerConfig", deserializer)?;
+        Ok(Self {
+            url: fields.required("url")?,
+            headers: fields.optional("headers")?,
+            headers_helper: fields.optional("headersHelper")?,
+            oauth: fields.optional("oauth")?,
+            tools: fields.optional("tools")?,
+            timeout: fields.optional("timeout")?,
+            always_load: fields.optional("alwaysLoad")?,
+            extra: fields.rest(),
+        })
+    }
 }
 
 impl McpRemoteServerConfig {
@@ -138,9 +190,12 @@ impl McpRemoteServerConfig {
         Self {
             url: url.into(),
             headers: None,
+            headers_helper: None,
+            oauth: None,
             tools: None,
             timeout: None,
             always_load: None,
+            extra: BTreeMap::new(),
         }
     }
 
@@ -158,15 +213,18 @@ impl fmt::Debug for McpRemoteServerConfig {
         f.debug_struct("McpRemoteServerConfig")
             .field("url", &self.url)
             .field("headers", &self.headers.as_ref().map(BTreeMap::keys))
+            .field("headers_helper", &self.headers_helper)
+            .field("oauth", &self.oauth)
             .field("tools", &self.tools)
             .field("timeout", &self.timeout)
             .field("always_load", &self.always_load)
+            .field("extra", &self.extra.keys())
             .finish()
     }
 }
 
 /// A server inside the program that drives the CLI.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct McpSdkServerConfig {
@@ -178,6 +236,22 @@ pub struct McpSdkServerConfig {
     /// What to do about single tools.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub tools: Option<Vec<McpServerToolPolicy>>,
+    /// The other settings of such a server, as they came; those of
+    /// [`SdkMcpServerSettings`](crate::outbound::SdkMcpServerSettings) among them.
+    #[serde(flatten)]
+    pub extra: BTreeMap<String, RawJson>,
+}
+
+impl<'de> Deserialize<'de> for McpSdkServerConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut fields = ConfigFields::of("McpSdkServerConfig", deserializer)?;
+        Ok(Self {
+            name: fields.required("name")?,
+            timeout: fields.optional("timeout")?,
+            tools: fields.optional("tools")?,
+            extra: fields.rest(),
+        })
+    }
 }
 
 impl McpSdkServerConfig {
@@ -187,7 +261,41 @@ impl McpSdkServerConfig {
             name: name.into(),
             timeout: None,
             tools: None,
+            extra: BTreeMap::new(),
         }
+    }
+}
+
+/// The fields of a config that were not read yet.
+struct ConfigFields {
+    place: &'static str,
+    left: BTreeMap<String, RawJson>,
+}
+
+impl ConfigFields {
+    /// All but the tag, which the union writes.
+    fn of<'de, D: Deserializer<'de>>(place: &'static str, deserializer: D) -> Result<Self, D::Error> {
+        let mut left = open_struct::entries(deserializer)?;
+        left.remove("type");
+        Ok(Self { place, left })
+    }
+
+    fn required<T: DeserializeOwned, E: serde::de::Error>(&mut self, key: &'static str) -> Result<T, E> {
+        self.optional(key)?.ok_or_else(|| E::missing_field(key))
+    }
+
+    fn optional<T: DeserializeOwned, E: serde::de::Error>(&mut self, key: &str) -> Result<Option<T>, E> {
+        let raw = self.left.remove(key).filter(|raw| !raw.is_null());
+        let read = |raw: RawJson| raw.read().map_err(|error| E::custom(format!("{key}: {error}")));
+        raw.map(read).transpose()
+    }
+
+    /// What has no field.
+    fn rest(self) -> BTreeMap<String, RawJson> {
+        for key in self.left.keys() {
+            crate::drift::note(self.place, key, crate::drift::DriftKind::UnknownTag);
+        }
+        self.left
     }
 }
 
@@ -273,7 +381,7 @@ impl<'de> Deserialize<'de> for McpServerStatusConfig {
         let raw = RawJson::deserialize(deserializer)?;
         let tag = string_at(raw.get(), "type").unwrap_or_else(|| "stdio".to_owned());
         let fitted = match tag.as_str() {
-            "stdio" | "sse" | "http" | "sdk" => raw.read().map(Self::Server),
+            "stdio" | "sse" | "http" | "streamable-http" | "ws" | "sdk" => raw.read().map(Self::Server),
             "claudeai-proxy" => raw.read().map(Self::ClaudeAiProxy),
             _ => {
                 let unknown = crate::drift::DriftKind::UnknownTag;

@@ -105,14 +105,33 @@ fn servers_round_trip_and_always_have_args() {
     for config in [
         json!({"type":"stdio","command":"x","args":[],"env":{"A":"b"},"timeout":5,"alwaysLoad":true}),
         json!({"type":"http","url":"http://h","headers":{"X":"y"},"tools":[{"name":"t","permission_policy":"always_ask","org_max_permission":"blocked"}]}),
-        json!({"type":"sse","url":"http://h"}),
-        json!({"type":"sdk","name":"calc","timeout":1}),
+        json!({"type":"http","url":"http://h","headersHelper":"print-headers","oauth":{"clientId":"c","newer":1}}),
+        json!({"type":"sse","url":"http://h","displayName":"H"}),
+        json!({"type":"ws","url":"ws://h","headers":{"X":"y"}}),
+        json!({"type":"sdk","name":"calc","timeout":1,"alwaysLoad":true}),
+        json!({"type":"stdio","command":"x","args":[],"bareElicitationCapability":true}),
     ] {
         round::<McpServerConfig>(config.clone());
         round::<McpServerStatusConfig>(config);
     }
     let bare: McpServerConfig = serde_json::from_str(r#"{"command":"x"}"#).unwrap();
     assert_eq!(wire(&bare), json!({"type":"stdio","command":"x","args":[]}));
+    for editor in ["ws-ide", "sse-ide"] {
+        round::<McpServerConfig>(json!({"type":editor,"url":"u","ideName":"i","authToken":"t"}));
+    }
+    let other_name: McpServerConfig =
+        serde_json::from_str(r#"{"type":"streamable-http","url":"u"}"#).unwrap();
+    assert_eq!(wire(&other_name), json!({"type":"http","url":"u"}));
+    for wrong in [
+        json!({"command":["x"]}),
+        json!({"type":"ws"}),
+        json!({"type":"http","url":"u","timeout":"1"}),
+    ] {
+        assert!(
+            serde_json::from_str::<McpServerConfig>(&wrong.to_string()).is_err(),
+            "{wrong}"
+        );
+    }
     round::<McpServerStatusConfig>(json!({"type":"claudeai-proxy","url":"u","id":"i","timeout":3}));
     round::<McpServerStatusConfig>(json!({"type":"carrier-pigeon","loft":"north"}));
 }

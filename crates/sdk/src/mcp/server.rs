@@ -251,8 +251,17 @@ impl SdkMcpServer {
         }
     }
 
-    /// Whether both are clones of one server.
+    /// Whether both are clones of one server, with the same settings but for those of tools: the CLI heeds others only when it gets to
+    /// know a server.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let lasting = |server: &Self| {
+            let mut settings = server.settings.clone();
+            settings.tools = None;
+            settings
+        };
+        if lasting(self) != lasting(other) {
+            return false;
+        }
         match (&self.kind, &other.kind) {
             #[cfg(feature = "tools")]
             (ServerKind::Tools { toolbox: a, .. }, ServerKind::Tools { toolbox: b, .. }) => Arc::ptr_eq(a, b),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use outrigger_protocol::outbound::SdkMcpServerSettings;
+use outrigger_protocol::RawJson;
 use outrigger_protocol::shared::{McpSdkServerConfig, McpServerConfig};
 
 use super::server::{SdkMcpServer, check_server_name};
@@ -61,9 +61,8 @@ impl McpServers {
                     server
                         .check()
                         .map_err(|problem| wrong(&name, &problem.to_string()))?;
-                    let config = config(&name, &server).ok_or_else(|| {
-                        wrong(&name, "has settings that can only be told when a session starts")
-                    })?;
+                    let config = config(&name, &server)
+                        .map_err(|error| wrong(&name, &format!("its settings are no JSON: {error}")))?;
                     here.insert(name.clone(), *server);
                     config
                 }
@@ -82,19 +81,17 @@ impl McpServers {
     }
 }
 
-/// The registration of a server in this program; `None` if the request cannot carry all of its settings.
-fn config(name: &str, server: &SdkMcpServer) -> Option<McpServerConfig> {
+/// The registration of a server in this program: its settings, as in `initialize`.
+fn config(name: &str, server: &SdkMcpServer) -> serde_json::Result<McpServerConfig> {
     let settings = server.registration();
-    let mut told = SdkMcpServerSettings::default();
-    told.timeout = settings.timeout;
-    told.tools.clone_from(&settings.tools);
-    if told != *settings {
-        return None;
-    }
     let mut config = McpSdkServerConfig::new(name);
     config.timeout = settings.timeout;
     config.tools.clone_from(&settings.tools);
-    Some(McpServerConfig::Sdk(config))
+    config.extra = RawJson::encode(settings)?.decode()?;
+    config
+        .extra
+        .retain(|key, _| !matches!(key.as_str(), "timeout" | "tools"));
+    Ok(McpServerConfig::Sdk(config))
 }
 
 impl From<BTreeMap<String, McpServerConfig>> for McpServers {

@@ -399,7 +399,11 @@ impl Options {
                 .map_err(|problem| OptionsError::invalid("mcp_servers", name, problem))?;
             let problem = match server {
                 McpServerConfig::Stdio(server) if server.command.is_empty() => "has no command",
-                McpServerConfig::Sse(server) | McpServerConfig::Http(server) if server.url.is_empty() => {
+                McpServerConfig::Sse(server)
+                | McpServerConfig::Http(server)
+                | McpServerConfig::Ws(server)
+                    if server.url.is_empty() =>
+                {
                     "has no URL"
                 }
                 McpServerConfig::Sdk(_) => "lives in this program: give it to `sdk_mcp_server` instead",

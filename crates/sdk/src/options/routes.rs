@@ -554,10 +554,13 @@ fn server_looks_secret(server: &McpServerConfig) -> bool {
         McpServerConfig::Stdio(server) => {
             server.env.as_ref().is_some_and(|env| !env.is_empty())
                 || server.args.iter().any(|arg| sounds_secret(arg))
+                || !server.extra.is_empty()
         }
-        McpServerConfig::Sse(server) | McpServerConfig::Http(server) => {
+        McpServerConfig::Sse(server) | McpServerConfig::Http(server) | McpServerConfig::Ws(server) => {
             server.headers.as_ref().is_some_and(|headers| !headers.is_empty())
+                || server.headers_helper.is_some()
                 || server.url.contains(['?', '@'])
+                || !server.extra.is_empty()
         }
         _ => true,
     }

@@ -305,8 +305,9 @@ async fn servers_are_set_while_the_session_runs() {
     );
 
     let last = parrot();
-    // The same server again is left alone; another of its name goes through a release.
-    for (server, releases) in [(new, false), (parrot(), true)] {
+    // The same server again is left alone; another of its name, or one with other settings, goes through a release.
+    let patient = new.clone().call_timeout(Duration::from_secs(8));
+    for (server, releases) in [(new, false), (patient, true), (parrot(), true)] {
         let setting = session.clone();
         let set = tokio::spawn(async move {
             setting
@@ -326,6 +327,22 @@ async fn servers_are_set_while_the_session_runs() {
         let reply = set.await.unwrap().unwrap();
         assert_eq!(reply.removed.is_empty(), !releases);
     }
+    let settings = {
+        let mut settings = outrigger::protocol::outbound::SdkMcpServerSettings::default();
+        settings.timeout = Some(4000);
+        settings.connector_id = Some("c".to_owned());
+        settings
+    };
+    let told = McpServers::new().sdk("x", parrot().settings(settings));
+    let setting = session.clone();
+    let set = tokio::spawn(async move { setting.mcp_set_servers(told).await });
+    let asked = cli.request("mcp_set_servers").await;
+    assert_eq!(
+        asked["request"]["servers"]["x"],
+        json!({"type": "sdk", "name": "x", "timeout": 4000, "connectorId": "c"})
+    );
+    cli.refuse(&asked, "enough").await;
+    assert!(set.await.unwrap().is_err());
     // What failed is tried again as if for the first time: the CLI still has the server before.
     for fails in [true, false] {
         let (setting, server) = (session.clone(), last.clone());
@@ -338,13 +355,6 @@ async fn servers_are_set_while_the_session_runs() {
             assert!(set.await.unwrap().unwrap_err().as_refusal().is_some());
         }
     }
-    let settings = {
-        let mut settings = outrigger::protocol::outbound::SdkMcpServerSettings::default();
-        settings.connector_id = Some("c".to_owned());
-        settings
-    };
-    let untold = McpServers::new().sdk("x", parrot().settings(settings));
-    assert!(session.mcp_set_servers(untold).await.unwrap_err().is_invalid());
     let bad = McpServers::new().sdk("a__b", parrot());
     assert!(session.mcp_set_servers(bad).await.unwrap_err().is_invalid());
 }
