@@ -379,7 +379,8 @@ options! {
     value<WorkspaceTrust> workspace_trust;
     /// What kind of work this is, for the API's statistics. Not declared upstream. `--workload`.
     text workload;
-    /// Channels by which messages may arrive. Not declared upstream. `--channels`.
+    /// Channels by which messages may arrive: `server:NAME`, or `plugin:NAME@MARKETPLACE`. Not declared upstream. `--channels` for
+    /// each.
     texts channels;
 
     /// Writes the CLI's debug log. `--debug`; `debug_file` does it by itself.

@@ -271,8 +271,9 @@ impl Options {
         if let Some(workload) = &self.workload {
             args.value("workload", "workload", workload)?;
         }
-        if !self.channels.is_empty() {
-            args.value("channels", "channels", self.channels.join(","))?;
+        // The CLI splits no list of channels.
+        for channel in &self.channels {
+            args.value("channels", "channels", channel)?;
         }
         Ok(())
     }

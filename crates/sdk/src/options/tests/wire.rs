@@ -421,7 +421,8 @@ fn stream_rows() -> Vec<Row> {
         row("workspace_trust", bare().workspace_trust(trust))
             .init(json!({"workspaceTrust": {"accepted": true, "directory": "/w"}})),
         row("workload", bare().workload("cron")).args(["--workload=cron"]),
-        row("channels", bare().channels(["server:a", "server:b"])).args(["--channels=server:a,server:b"]),
+        row("channels", bare().channels(["server:a", "plugin:b@c"]))
+            .args(["--channels=server:a", "--channels=plugin:b@c"]),
         row("debug", bare().debug(true)).args(["--debug"]),
         row("debug_file", bare().debug(true).debug_file("/d.log")).args(["--debug-file=/d.log"]),
         row(
