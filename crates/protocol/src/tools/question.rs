@@ -5,21 +5,26 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::RawJson;
+
 /// Input of `AskUserQuestion`. To answer the questions, allow the call with `answers` filled in.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct AskUserQuestionInput {
     /// One to four questions.
     pub questions: Vec<Question>,
-    /// Answers by question; several choices are separated by commas.
+    /// Answers by question; several choices are separated by commas, or a list.
     #[serde(skip_serializing_if = "crate::whole::unset")]
-    pub answers: Option<BTreeMap<String, String>>,
+    pub answers: Option<BTreeMap<String, GivenAnswer>>,
     /// Notes to the answers, by question.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub annotations: Option<BTreeMap<String, AnswerNote>>,
     /// Where the questions come from.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub metadata: Option<QuestionMetadata>,
+    /// A heading over the questions. With `CLAUDE_CODE_QUESTION_EXTENDED`.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub title: Option<String>,
 }
 
 impl AskUserQuestionInput {
@@ -30,6 +35,7 @@ impl AskUserQuestionInput {
             answers: None,
             annotations: None,
             metadata: None,
+            title: None,
         }
     }
 }
@@ -41,8 +47,8 @@ impl AskUserQuestionInput {
 pub struct AskUserQuestionOutput {
     /// What was asked.
     pub questions: Vec<Question>,
-    /// Answers by question.
-    pub answers: BTreeMap<String, String>,
+    /// Answers by question: texts, or lists where the program answered with lists.
+    pub answers: BTreeMap<String, GivenAnswer>,
     /// What the user wrote instead of choosing.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub response: Option<String>,
@@ -52,7 +58,27 @@ pub struct AskUserQuestionOutput {
     /// After how many milliseconds without the user the model went on.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub afk_timeout_ms: Option<u64>,
+    /// Whether the user wants more questions. Undeclared upstream.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub follow_up: Option<bool>,
 }
+
+/// An answer to a question.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum GivenAnswer {
+    /// A choice, several with commas between them, or the user's own words.
+    Text(String),
+    /// Choices, where the program answered with a list.
+    List(Vec<String>),
+    /// Anything else, as it came.
+    Unknown(RawJson),
+}
+
+crate::shape::by_shape!(GivenAnswer {
+    String => Text,
+    Array => List,
+});
 
 /// A question with choices.
 #[derive(Debug, Clone, Deserialize, Serialize)]
@@ -63,21 +89,54 @@ pub struct Question {
     pub question: String,
     /// A heading of one or two words.
     pub header: String,
-    /// Two to four choices.
+    /// Two to four choices; none for a question of another kind.
+    #[serde(default)]
     pub options: Vec<QuestionOption>,
     /// Whether more than one may be chosen.
     #[serde(default)]
     pub multi_select: bool,
+    /// How the user answers: `choice`, `text` or `number`. This and the fields below come with `CLAUDE_CODE_QUESTION_EXTENDED`.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub kind: Option<String>,
+    /// A line below the question.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub description: Option<String>,
+    /// What an empty box for a text shows.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub placeholder: Option<String>,
+    /// The least number.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub min: Option<f64>,
+    /// The greatest number.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub max: Option<f64>,
+    /// The distance between numbers.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub step: Option<f64>,
+    /// The number to begin with.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub default_value: Option<f64>,
+    /// The unit of the number.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub unit: Option<String>,
 }
 
 impl Question {
     /// Makes one of what is required, and leaves the rest out.
-    pub fn new(question: impl Into<String>, header: impl Into<String>, options: Vec<QuestionOption>) -> Self {
+    pub fn new(question: impl Into<String>, header: impl Into<String>) -> Self {
         Self {
             question: question.into(),
             header: header.into(),
-            options,
+            options: Default::default(),
             multi_select: Default::default(),
+            kind: None,
+            description: None,
+            placeholder: None,
+            min: None,
+            max: None,
+            step: None,
+            default_value: None,
+            unit: None,
         }
     }
 }
@@ -88,7 +147,8 @@ impl Question {
 pub struct QuestionOption {
     /// The choice.
     pub label: String,
-    /// What the option means.
+    /// What the option means; empty if the model did not say.
+    #[serde(default)]
     pub description: String,
     /// What the option would look like.
     #[serde(skip_serializing_if = "crate::whole::unset")]
@@ -97,10 +157,10 @@ pub struct QuestionOption {
 
 impl QuestionOption {
     /// Makes one of what is required, and leaves the rest out.
-    pub fn new(label: impl Into<String>, description: impl Into<String>) -> Self {
+    pub fn new(label: impl Into<String>) -> Self {
         Self {
             label: label.into(),
-            description: description.into(),
+            description: Default::default(),
             preview: None,
         }
     }

@@ -250,3 +250,21 @@ fn no_tool_is_listed_twice() {
     let once: std::collections::BTreeSet<_> = BUILTIN_TOOL_NAMES.iter().collect();
     assert_eq!(once.len(), BUILTIN_TOOL_NAMES.len());
 }
+
+#[test]
+fn answers_may_be_lists_and_questions_of_other_kinds_are_read() {
+    use outrigger_protocol::tools::{AskUserQuestionInput, AskUserQuestionOutput, GivenAnswer};
+    let asked = r#"{"title":"Deck","questions":[
+        {"question":"Which?","header":"h","kind":"choice","multiSelect":true,"options":[{"label":"A"},{"label":"B"}]},
+        {"question":"Why?","header":"h","kind":"text","placeholder":"because","multiSelect":false},
+        {"question":"How many?","header":"h","kind":"number","min":1,"max":9.5,"step":0.5,"defaultValue":2,"unit":"px","options":[]}
+    ],"answers":{"Which?":["A","B"],"Why?":"so"},"followUp":true}"#;
+    let input: AskUserQuestionInput = serde_json::from_str(asked).unwrap();
+    assert_eq!(input.questions[0].options[0].description, "");
+    assert_eq!(input.questions[1].kind.as_deref(), Some("text"));
+    assert_eq!(input.questions[2].max, Some(9.5));
+    let output: AskUserQuestionOutput = serde_json::from_str(asked).unwrap();
+    assert!(matches!(&output.answers["Which?"], GivenAnswer::List(list) if list == &["A", "B"]));
+    assert!(matches!(&output.answers["Why?"], GivenAnswer::Text(text) if text == "so"));
+    assert_eq!(output.follow_up, Some(true));
+}
