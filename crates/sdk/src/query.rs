@@ -6,10 +6,12 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::answer::{self, Answer};
+use crate::env::Surroundings;
 #[cfg(doc)]
 use crate::error::Error;
 use crate::error::Result;
 use crate::event::Event;
+use crate::location;
 use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::peer::{BoxFuture, Exit};
@@ -17,8 +19,9 @@ use crate::prompt::Prompt;
 use crate::session::{Session, Turn};
 use crate::streams::{Ambient, AmbientEvent};
 
-/// How long the agents that a turn left in the background may take: the CLI's own ceiling.
+/// How long the agents that a turn left in the background may take: the CLI's own ceiling, and the variable that changes it.
 const RUN_CEILING: Duration = Duration::from_secs(600);
+const RUN_CEILING_MS: &str = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS";
 
 /// A one-shot query that is over: the prompt's own turn, and the turns that its background work began.
 #[derive(Debug, Clone)]
@@ -28,6 +31,8 @@ pub struct Run {
     pub outcome: Outcome,
     /// The outcomes of the turns that its background work began, in order.
     pub follow_ups: Vec<Outcome>,
+    /// Whether background work took longer than the CLI's ceiling, and was ended with the process.
+    pub ceiling_reached: bool,
     /// How the process ended.
     pub exit: Exit,
 }
@@ -58,9 +63,10 @@ pub struct Query {
     session: Session,
     turn: Turn,
     ambient: Ambient,
-    ceiling: Duration,
+    ceiling: Option<Duration>,
     outcome: Option<Outcome>,
     follow_ups: Vec<Outcome>,
+    ceiling_reached: bool,
     /// The CLI is done; some events are not emitted yet.
     run_over: bool,
     over: bool,
@@ -69,12 +75,14 @@ pub struct Query {
 impl Query {
     /// The next event: of the prompt's own turn, then of those that its background work begins. `None` when the run is over.
     ///
+    /// The run is also over when background work alone takes longer than the ceiling that the CLI has for it: 10 minutes, or
+    /// `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS` in the environment of the CLI (0: no ceiling). [`Run::ceiling_reached`] says so.
+    ///
     /// # Cancel safety
     /// Nothing is lost: what was not returned is returned by the next call.
     ///
     /// # Errors
-    /// When the session ends too early, or the background work takes longer than 10 minutes. An
-    /// error is the last element.
+    /// When the session ends too early. An error is the last element.
     pub async fn next(&mut self) -> Option<Result<Event>> {
         if self.over {
             return None;
@@ -114,7 +122,11 @@ impl Query {
                     None => return Err(self.session.wait_ended().await),
                 },
                 ended = self.session.wait_run_end(self.ceiling), if !self.run_over => {
-                    ended?;
+                    match ended {
+                        // What the turns answered counts all the same.
+                        Err(error) if error.is_timeout() && !error.is_closed() => self.ceiling_reached = true,
+                        ended => ended?,
+                    }
                     // What came before the end may have come since the events were looked at.
                     self.run_over = true;
                 }
@@ -153,6 +165,7 @@ impl Query {
             turn,
             ambient,
             follow_ups,
+            ceiling_reached,
             ..
         } = self;
         drop((turn, ambient));
@@ -160,6 +173,7 @@ impl Query {
         Ok(Run {
             outcome,
             follow_ups,
+            ceiling_reached,
             exit,
         })
     }
@@ -188,6 +202,7 @@ impl Options {
     }
 
     async fn query_now(self, prompt: Prompt) -> Result<Query> {
+        let ceiling = self.run_ceiling();
         let session = self.start().await?;
         let ambient = session.ambient();
         let turn = session.prompt(prompt).await?;
@@ -195,18 +210,29 @@ impl Options {
             session,
             turn,
             ambient,
-            ceiling: RUN_CEILING,
+            ceiling,
             outcome: None,
             follow_ups: Vec::new(),
+            ceiling_reached: false,
             run_over: false,
             over: false,
         })
     }
 
+    /// The ceiling for background work that the CLI reads from its environment.
+    fn run_ceiling(&self) -> Option<Duration> {
+        let set = location::variable(self, &Surroundings::of_this_process(), RUN_CEILING_MS);
+        match set.and_then(|value| value.to_str()?.trim().parse().ok()) {
+            Some(0) => None,
+            Some(ms) => Some(Duration::from_millis(ms)),
+            None => Some(RUN_CEILING),
+        }
+    }
+
     /// Starts an agent, sends one prompt, and returns the answer.
     ///
-    /// It waits for the background agents of the turn: the text is that of the last turn with a text, and the cost is that of all
-    /// turns.
+    /// It waits for the background agents of the turn, as long as [`Query::next`] says: the text is that of the last turn with a text,
+    /// and the cost is that of all turns.
     ///
     /// ```no_run
     /// # async fn example() -> outrigger::Result<()> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use outrigger::options::Environment;
 use outrigger::permissions::{PermissionRequest, PermissionResult};
 use outrigger::protocol::{Frame, RawJson};
 use outrigger::{AmbientEvent, Cause, Event, Observer, Outcome, Policy, Prompt, Verdict};
@@ -615,6 +616,25 @@ async fn draining_ends_at_the_ceiling_and_says_so() {
         "{:?}",
         begun.elapsed()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_query_keeps_its_answer_when_background_work_takes_too_long() {
+    for (set, seconds) in [(None, 600), (Some("7000"), 7), (Some("soon"), 600)] {
+        let (options, _running) = reaching(leaves_an_agent(Steps::new()).spawn_in_memory());
+        let mut environment = Environment::listed();
+        if let Some(ceiling) = set {
+            environment = environment.set("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS", ceiling);
+        }
+        let begun = tokio::time::Instant::now();
+        let query = options.environment(environment).query("go").await.unwrap();
+        let run = query.finish().await.unwrap();
+        assert!(run.ceiling_reached);
+        assert_eq!(run.exit.code, Some(0));
+        let waited = begun.elapsed().as_secs();
+        assert!((seconds..seconds + 30).contains(&waited), "{set:?}: {waited}");
+        assert_eq!(run.answer().unwrap().text(), "later");
+    }
 }
 
 #[tokio::test(start_paused = true)]
