@@ -9,7 +9,7 @@ use outrigger_protocol::RawJson;
 use serde_json::Value;
 
 use crate::options::RunAs;
-use crate::options::handover::as_user;
+use crate::options::handover::{as_user, make_private};
 use crate::regular_file;
 
 /// Settings that would make the CLI search and install plugins anew each time.
@@ -17,6 +17,30 @@ const PLUGIN_SETTINGS: [&str; 3] = [
     "enabledPlugins",
     "extraKnownMarketplaces",
     "additionalMarketplaces",
+];
+
+/// Where the CLI keeps what an organization decided, for starts at which it does not reach its server: with none of them there, it would
+/// start without the organization's policy.
+const POLICY_FILES: [&str; 12] = [
+    "remote-settings.json",
+    "remote-settings.json.signature.json",
+    "remote-settings.json.signature-iat.json",
+    "remote-settings.json.synced-at",
+    "policy-limits.json",
+    "policy-limits.json.signature.json",
+    "policy-limits.json.signature-iat.json",
+    "policy-limits.json.stamp.json",
+    "state/hybrid-settings.json",
+    "state/hybrid-settings-staging-oauth.json",
+    "state/hybrid-settings-local-oauth.json",
+    "state/hybrid-settings-custom-oauth.json",
+];
+
+/// What `.claude.json` is called with another server for logins.
+const OTHER_CLAUDE_JSON: [&str; 3] = [
+    ".claude-staging-oauth.json",
+    ".claude-local-oauth.json",
+    ".claude-custom-oauth.json",
 ];
 
 /// The user's configuration.
@@ -52,6 +76,11 @@ pub(super) fn copy(source: &UserConfig, user: Option<RunAs>, to: &Path) -> io::R
             without_plugins,
         ),
     ];
+    let unchanged_in_config = |name| (source.config.join(name), name, unchanged as Filter);
+    files.extend(POLICY_FILES.map(unchanged_in_config));
+    files.extend(
+        OTHER_CLAUDE_JSON.map(|name| (source.claude_json.with_file_name(name), name, unchanged as Filter)),
+    );
     if source.login {
         let credentials = source.config.join(".credentials.json");
         files.push((credentials, ".credentials.json", without_refresh_tokens));
@@ -65,7 +94,13 @@ pub(super) fn copy(source: &UserConfig, user: Option<RunAs>, to: &Path) -> io::R
     })?;
     for (content, from, name, filter) in read {
         match content {
-            Ok(Some(content)) => write_private(&to.join(name), &filter(content))?,
+            Ok(Some(content)) => {
+                let path = to.join(name);
+                if let Some(directory) = path.parent() {
+                    make_private(directory)?;
+                }
+                write_private(&path, &filter(content))?;
+            }
             Ok(None) => {}
             Err(error) => {
                 tracing::warn!(%error, file = %from.display(), "not copied for a session that is resumed from a store")
@@ -137,7 +172,10 @@ fn without_refresh_tokens(text: Vec<u8>) -> Vec<u8> {
     let credentials =
         credentials.and_then(|text| serde_json::from_str(text.trim_start_matches('\u{feff}')).ok());
     match credentials {
-        Some(mut credentials @ Value::Object(_)) => {
+        Some(Value::Object(mut fields)) => {
+            // A logout there would withdraw this one for good.
+            fields.remove("chatHistoryOauth");
+            let mut credentials = Value::Object(fields);
             remove_refresh_tokens(&mut credentials);
             credentials.to_string().into_bytes()
         }
@@ -183,7 +221,7 @@ mod tests {
     fn no_refresh_token_leaves_its_place() {
         let filtered =
             |text: &str| -> Value { serde_json::from_slice(&without_refresh_tokens(text.into())).unwrap() };
-        let text = r#"{"claudeAiOauth":{"accessToken":"a","refreshToken":"r"},"n":1,
+        let text = r#"{"claudeAiOauth":{"accessToken":"a","refreshToken":"r"},"n":1,"chatHistoryOauth":{"accessToken":"c"},
             "mcpOAuth":{"s|1":{"accessToken":"a","refreshToken":"r","more":[{"idp_refresh_token":"r"}]}}}"#;
         assert_eq!(
             filtered(text),
@@ -207,7 +245,11 @@ mod tests {
         .unwrap();
         fs::write(config.join("settings.json"), "{}").unwrap();
         fs::create_dir(config.join("cowork_settings.json")).unwrap();
-        let names = |login| {
+        fs::write(config.join("remote-settings.json"), "{}").unwrap();
+        fs::create_dir(config.join("state")).unwrap();
+        fs::write(config.join("state/hybrid-settings.json"), "{}").unwrap();
+        fs::write(config.join("state/else.json"), "{}").unwrap();
+        let names = |login: bool| {
             let source = UserConfig {
                 config: config.clone(),
                 claude_json: from.path().join(".claude.json"),
@@ -216,22 +258,43 @@ mod tests {
             let to = to.path().join(login.to_string());
             fs::create_dir(&to).unwrap();
             copy(&source, None, &to).unwrap();
-            let entries = fs::read_dir(&to).unwrap().map(|entry| entry.unwrap());
-            #[cfg(unix)]
-            let entries = entries.inspect(|entry| {
-                use std::os::unix::fs::PermissionsExt;
-                assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-            });
-            let mut names: Vec<_> = entries
-                .map(|entry| entry.file_name().into_string().unwrap())
-                .collect();
-            names.sort();
-            names
+            let listed = |directory: &Path| {
+                let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
+                let names = entries.map(|entry| {
+                    #[cfg(unix)]
+                    {
+                        use std::os::unix::fs::PermissionsExt;
+                        assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o077, 0);
+                    }
+                    entry.file_name().into_string().unwrap()
+                });
+                let mut names: Vec<_> = names.collect();
+                names.sort();
+                names
+            };
+            (listed(&to), listed(&to.join("state")))
         };
+        let hybrid = vec!["hybrid-settings.json".to_owned()];
+        let (names_with_login, state) = names(true);
         assert_eq!(
-            names(true),
-            [".claude.json", ".credentials.json", "settings.json"]
+            names_with_login,
+            [
+                ".claude.json",
+                ".credentials.json",
+                "remote-settings.json",
+                "settings.json",
+                "state"
+            ]
         );
-        assert_eq!(names(false), [".claude.json", "settings.json"]);
+        assert_eq!(state, hybrid);
+        assert_eq!(
+            names(false),
+            (
+                [".claude.json", "remote-settings.json", "settings.json", "state"]
+                    .map(str::to_owned)
+                    .to_vec(),
+                hybrid
+            )
+        );
     }
 }
