@@ -491,6 +491,14 @@ impl Options {
         for (name, value) in self.environment.own() {
             set_own(&mut variables, name, value);
         }
+        // The runtime inside of the CLI sends a report of its crash to its makers, unless somebody decided about it.
+        let is_set = |name: &str| env::get(&variables, name).is_some_and(|value| !value.is_empty());
+        if !["BUN_ENABLE_CRASH_REPORTING", "BUN_CRASH_REPORT_URL"]
+            .into_iter()
+            .any(is_set)
+        {
+            env::put(&mut variables, "BUN_ENABLE_CRASH_REPORTING".into(), "0".into());
+        }
         Ok(variables)
     }
 

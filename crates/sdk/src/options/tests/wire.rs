@@ -509,6 +509,7 @@ fn fixed_part() {
         names,
         [
             "ANTHROPIC_API_KEY",
+            "BUN_ENABLE_CRASH_REPORTING",
             "CLAUDE_AGENT_SDK_VERSION",
             "CLAUDE_CODE_ENTRYPOINT",
             "CLAUDE_CODE_SDK_READS_SESSION_STATE",
@@ -525,6 +526,22 @@ fn fixed_part() {
         super::var(&launch, "CLAUDE_AGENT_SDK_VERSION"),
         Some(env!("CARGO_PKG_VERSION"))
     );
+    for (name, value, reports) in [
+        ("A", "1", Some("0")),
+        ("BUN_ENABLE_CRASH_REPORTING", "", Some("0")),
+        ("BUN_ENABLE_CRASH_REPORTING", "1", Some("1")),
+        ("BUN_CRASH_REPORT_URL", "http://localhost/", None),
+    ] {
+        let launch = bare()
+            .env(name, value)
+            .launch(&stage.surroundings, Host::default())
+            .unwrap();
+        assert_eq!(
+            super::var(&launch, "BUN_ENABLE_CRASH_REPORTING"),
+            reports,
+            "{name}"
+        );
+    }
     let asked = bare()
         .launch(&stage.surroundings, Host::answering_permissions())
         .unwrap();
