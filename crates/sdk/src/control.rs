@@ -126,8 +126,8 @@ methods! {
     "get_workspace_diff" fn get_workspace_diff() -> GetWorkspaceDiffReply = GetWorkspaceDiff::new();
 
     // ---- The session
-    /// Names the session.
-    "rename_session" fn rename_session(title: &str) -> Ack = RenameSession::new(title);
+    /// Names the session, as the user would.
+    "rename_session" fn rename_session(title: &str) -> Ack = RenameSession::new(title).source(TitleSource::Host);
     /// Has a small model write a title for a description. The session's title does not change.
     "generate_session_title" fn generate_session_title(description: &str) -> GenerateSessionTitleReply =
         GenerateSessionTitle::new(description);

@@ -619,6 +619,22 @@ async fn draining_ends_at_the_ceiling_and_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_rename_is_the_users() {
+    let request = json!({"subtype": "rename_session", "title": "Tea", "source": "host"});
+    let script = Steps::new()
+        .initialize()
+        .expect(json!({"type": "control_request", "request": request}))
+        .reply(json!({}))
+        .expect_end()
+        .exit(0);
+    let (options, running) = reaching(script.spawn_in_memory());
+    let session = options.start().await.unwrap();
+    session.rename_session("Tea").await.unwrap();
+    session.close().await.unwrap();
+    running.report().verdict.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_query_keeps_its_answer_when_background_work_takes_too_long() {
     for (set, seconds) in [(None, 600), (Some("7000"), 7), (Some("soon"), 600)] {
         let (options, _running) = reaching(leaves_an_agent(Steps::new()).spawn_in_memory());
