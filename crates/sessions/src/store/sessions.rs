@@ -167,21 +167,30 @@ impl StoreSessions {
     /// As [`messages`](Self::messages).
     ///
     /// # Errors
-    /// As [`messages`](Self::messages), and [`NotFound`](StoreErrorKind::NotFound) for a subagent that the session doesn't have.
+    /// As [`messages`](Self::messages), and [`NotFound`](StoreErrorKind::NotFound) for a subagent that the session doesn't have. A
+    /// subagent of a workflow is not found in a store that can't list parts.
     pub async fn subagent_messages(
         &self,
         id: &SessionId,
         agent: &AgentId,
         options: &MessageOptions,
     ) -> Result<Vec<SessionMessage>> {
-        let parts = self.agents(id).await?;
-        let found = parts.into_iter().find(|(found, _)| found == agent);
-        let (_, subpath) = found.ok_or_else(|| {
+        let none = || {
             StoreError::new(
                 StoreErrorKind::NotFound,
                 format!("the session {id} has no subagent {agent} in the store"),
             )
-        })?;
+        };
+        let subpath = if self.store.capabilities().list_subkeys {
+            let parts = self.agents(id).await?;
+            let found = parts.into_iter().find(|(found, _)| found == agent);
+            found.ok_or_else(none)?.1
+        } else {
+            let direct = format!("subagents/agent-{agent}");
+            let entries = self.store.load(&self.key(id).with_subpath(&direct)).await?;
+            entries.filter(|entries| !entries.is_empty()).ok_or_else(none)?;
+            direct
+        };
         let checkout = self.checkout(id, &[subpath]).await?;
         let subagent = checkout.file()?.subagent(agent).map_err(unreadable)?;
         let messages = subagent.messages(options).map_err(unreadable)?;

@@ -158,6 +158,21 @@ impl SessionStore for Bare {
 }
 
 #[test]
+fn a_subagent_is_found_in_a_store_that_lists_no_parts() {
+    let (_root, sessions, store, _) = imported();
+    let plain = StoreSessions::new(Arc::new(Bare(store)), "-p");
+    let (agent, options) = (AgentId::new("a1").unwrap(), MessageOptions::new());
+    let said = block_on(plain.subagent_messages(&id(), &agent, &options)).unwrap();
+    let disk = sessions.subagent_messages(&id(), &agent, &options).unwrap();
+    let disk: Vec<_> = disk.map(|message| message.unwrap()).collect();
+    let json = |messages: &[SessionMessage]| serde_json::to_value(messages).unwrap();
+    assert_eq!(json(&said), json(&disk));
+    let none = AgentId::new("a2").unwrap();
+    let missing = block_on(plain.subagent_messages(&id(), &none, &options));
+    assert_eq!(*missing.unwrap_err().kind(), StoreErrorKind::NotFound);
+}
+
+#[test]
 fn a_list_without_summaries_loads_and_one_bad_session_spoils_no_list() {
     let (_root, _, store, stored) = imported();
     let with_summaries = block_on(stored.list(&ListOptions::new())).unwrap();
