@@ -343,10 +343,29 @@ pub(crate) fn read(
         }
     }
     let info = SessionInfo::of(around, lite)?;
+    if let (Some(cwd), Some(project)) = (&info.cwd, around.project)
+        && is_of_another(cwd, project, places)
+    {
+        return None;
+    }
     match info::continued_in(lite.tail) {
         Some(other) if goes_on(&place.dir, &other) => None,
         _ => Some(info),
     }
+}
+
+/// Whether a session belongs to a directory that there is, and only has its name in common with the project: `/a/b` and `/a-b`.
+fn is_of_another(cwd: &str, project: &str, places: &[ListedDir]) -> bool {
+    let name = project_dir_name(project);
+    let is_alike = |path: &str| composed(path) != project && project_dir_name(&composed(path)) == name;
+    if !is_alike(cwd) {
+        return false;
+    }
+    let mut listed = places.iter().filter_map(|place| place.project.as_deref());
+    if listed.any(|listed| Path::new(cwd).starts_with(listed)) {
+        return false;
+    }
+    Path::new(cwd).canonicalize().is_ok() && is_alike(&real_path(Path::new(cwd)))
 }
 
 /// Whether the session that should continue a conversation has any message.

@@ -288,6 +288,37 @@ fn the_newest_come_first_and_pages_cut_the_same_list() {
 }
 
 #[test]
+fn sessions_of_another_directory_with_the_same_name_are_not_listed() {
+    let home = Home::new();
+    let root = tempfile::tempdir().unwrap();
+    let made = |name: &str| {
+        let path = root.path().join(name);
+        fs::create_dir_all(&path).unwrap();
+        crate::place::real_path(&path)
+    };
+    let (mine, theirs) = (made("a.b"), made("a-b"));
+    let gone = mine.replace("a.b", "a_b");
+    let dir = home.sessions.project_dir_of(&mine);
+    assert_eq!(dir, home.sessions.project_dir_of(&theirs));
+    fs::create_dir_all(&dir).unwrap();
+    let session = |cwd: &str| {
+        let id = SessionId::random();
+        let text = super::text(&[prompt("p", json!({"cwd": cwd}))]);
+        fs::write(dir.join(id.file_name()), text).unwrap();
+        id
+    };
+    // What was moved away may have been renamed to this.
+    let mut expected = [session(&mine), session(&gone)];
+    let other = session(&theirs);
+    expected.sort();
+    let listed = |path: &str| ids(&home.sessions.list(&ListOptions::new().dir(path)).unwrap());
+    let mut found = listed(&mine);
+    found.sort();
+    assert_eq!(found, expected);
+    assert!(listed(&theirs).contains(&other) && listed(&theirs).len() == 2);
+}
+
+#[test]
 fn of_a_shared_directory_only_those_of_the_project_are_listed() {
     let home = Home::new();
     let long = format!("/{}", "a".repeat(250));
