@@ -132,6 +132,8 @@ request! {
         classifier_approvable: bool,
         /// Whether a dialog usually offers a permanent rule.
         rule_usually_offered: bool,
+        /// Whether only the policy of the MCP server requires the request, and no rule, mode or hook of the user.
+        server_policy_ask_only: bool,
         /// The plugin concerned.
         plugin: String,
         /// What the server wants to be asked.
@@ -152,8 +154,6 @@ request! {
         default_to_no,
         /// Whether a dialog should not offer a permanent rule.
         suppress_always_allow_rule,
-        /// Whether only the policy of the MCP server requires the request.
-        server_policy_ask_only,
         /// Whether the check of auto mode requires the request.
         auto_modes_check_raised,
     }

@@ -1,6 +1,6 @@
 //! Control requests and their replies, in both directions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use outrigger_protocol::shared::RequestId;
 use outrigger_protocol::{Frame, RawJson};
@@ -101,7 +101,17 @@ fn listed(body: &HashMap<String, RawJson>) -> Vec<Frame> {
     let lists = LISTS.iter().filter_map(|list| body.get(*list));
     let requests = lists.flat_map(|list| list.decode::<Vec<RawJson>>().unwrap_or_default());
     requests
-        .flat_map(|request| Frame::from_line(request.get()))
+        .flat_map(|request| Frame::from_line(without_waiver(&request).as_ref().unwrap_or(&request).get()))
         .filter(|frame| frame.kind() == "control_request")
         .collect()
+}
+
+/// The request without the mark that only the policy of an MCP server asks. It says how things were when the request was made, and a
+/// program may take it for leave to allow the call. `None` if it has no such mark.
+fn without_waiver(request: &RawJson) -> Option<RawJson> {
+    let mut request: BTreeMap<String, RawJson> = request.read().ok()?;
+    let mut body: BTreeMap<String, RawJson> = request.get("request")?.read().ok()?;
+    body.remove("server_policy_ask_only")?;
+    request.insert("request".to_owned(), RawJson::encode(&body).ok()?);
+    RawJson::encode(&request).ok()
 }

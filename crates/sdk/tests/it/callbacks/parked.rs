@@ -205,6 +205,7 @@ async fn a_parked_request_is_a_value() {
     request["mcp_server"] = json!({"name": "s", "source": "sdk"});
     request["matched_ask_rule"] = json!({"source": "userSettings", "tool_name": "Bash", "rule_content": "x"});
     request["default_to_no"] = json!("perhaps");
+    request["server_policy_ask_only"] = json!("perhaps");
     wire.ask("a", &request).await;
     let (id, text) = kept.recv().await.unwrap();
 
@@ -215,6 +216,7 @@ async fn a_parked_request_is_a_value() {
     assert_eq!(read.matched_ask_rule.as_ref().unwrap().source, "userSettings");
     // A mark that can't be read asks for care.
     assert!(read.default_to_no && !read.requires_user_interaction);
+    assert_eq!(read.server_policy_ask_only, None);
     let id = serde_json::from_str(&id).unwrap();
     assert_eq!(read.id(), &id);
     session.decide(&id, PermissionResult::allow()).await.unwrap();
@@ -259,12 +261,20 @@ async fn what_is_listed_as_open_is_asked_once() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let keep = Arc::clone(&seen);
     let options = agent().can_use_tool(move |request: PermissionRequest| {
-        keep.lock().unwrap().push(request.id().as_str().to_owned());
+        let waiver = request.server_policy_ask_only;
+        keep.lock()
+            .unwrap()
+            .push((request.id().as_str().to_owned(), waiver));
         async { PermissionDecision::Parked }
     });
     let (session, mut wire, first) = Wire::start(options).await;
+    let of_server = |command: &str| {
+        let mut request = bash(command);
+        request["server_policy_ask_only"] = json!(true);
+        request
+    };
     wire.ask("answered", &bash("x")).await;
-    wire.ask("open", &bash("y")).await;
+    wire.ask("open", &of_server("y")).await;
     wire.silent_for(Duration::from_secs(1)).await;
     session
         .decide(&"answered".into(), PermissionResult::allow())
@@ -280,16 +290,21 @@ async fn what_is_listed_as_open_is_asked_once() {
         // One that was asked of somebody who was here before is among them.
         let listed = [
             asked("answered", &bash("x")),
-            asked("open", &bash("y")),
-            asked("inherited", &bash("z")),
+            asked("open", &of_server("y")),
+            asked("inherited", &of_server("z")),
         ];
         assert_eq!(wire.initialized(&listed).await, first);
         again.await.unwrap().unwrap();
     }
     // And one of them comes by itself, too.
-    wire.ask("inherited", &bash("z")).await;
+    wire.ask("inherited", &of_server("z")).await;
     wire.silent().await;
-    assert_eq!(*seen.lock().unwrap(), ["answered", "open", "inherited"]);
+    // Why the CLI asked holds when it asks, not when it lists.
+    let expected = [("answered", None), ("open", Some(true)), ("inherited", None)];
+    assert_eq!(
+        *seen.lock().unwrap(),
+        expected.map(|(id, waiver)| (id.to_owned(), waiver))
+    );
     assert_eq!(session.pending().len(), 2);
     session
         .decide(&"inherited".into(), PermissionResult::allow())
