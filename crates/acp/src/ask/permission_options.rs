@@ -4,6 +4,7 @@
 //! else of the CLI's suggestion is sent back.
 
 use agent_client_protocol::v1::schema as acp;
+use outrigger::permissions::rules::Rule;
 use outrigger::permissions::{PermissionRequest, PermissionUpdate, PersonReply};
 use outrigger::protocol::shared::{
     PermissionBehavior, PermissionMode, PermissionRuleValue, PermissionUpdateDestination,
@@ -167,15 +168,16 @@ fn lasting(request: &PermissionRequest) -> Vec<PermissionChoice> {
         let text = text.trim();
         (!text.is_empty()).then(|| text.to_owned())
     };
-    let local = |content: Option<String>| {
-        let rule = match content {
-            Some(content) => PermissionRuleValue::calls(tool, content),
-            None => PermissionRuleValue::tool(tool),
-        };
-        vec![PermissionUpdate::allow(
-            [rule],
-            PermissionUpdateDestination::LocalSettings,
-        )]
+    // A rule that may not be sent would have the call denied.
+    let local = |content: String| {
+        let rule = PermissionRuleValue::calls(tool, content);
+        let checked = Rule::try_from(&rule).and_then(|rule| rule.check_allow());
+        checked.ok().map(|()| {
+            vec![PermissionUpdate::allow(
+                [rule],
+                PermissionUpdateDestination::LocalSettings,
+            )]
+        })
     };
     match tool {
         "Bash" | "PowerShell" => shell_label(tool, &request.suggestions)
@@ -188,12 +190,13 @@ fn lasting(request: &PermissionRequest) -> Vec<PermissionChoice> {
             .map(|name| with_updates(name, request.suggestions.clone()))
             .unwrap_or_default(),
         "WebFetch" => text("url")
-            .and_then(|url| host_of(&url).map(str::to_owned))
-            .map(|host| {
-                with_updates(
+            .and_then(|url| {
+                let host = host_of(&url)?;
+                let updates = local(format!("domain:{host}"))?;
+                Some(with_updates(
                     format!("Yes, and don't ask again for {host}"),
-                    local(Some(format!("domain:{host}"))),
-                )
+                    updates,
+                ))
             })
             .unwrap_or_default(),
         "Skill" => skill_choices(text("skill"), local),
@@ -211,22 +214,21 @@ fn lasting(request: &PermissionRequest) -> Vec<PermissionChoice> {
 
 fn skill_choices(
     skill: Option<String>,
-    local: impl Fn(Option<String>) -> Vec<PermissionUpdate>,
+    local: impl Fn(String) -> Option<Vec<PermissionUpdate>>,
 ) -> Vec<PermissionChoice> {
+    // The model may write a skill as a person does, `/commit`. Rules have no slash.
+    let skill = skill.as_deref().map(|skill| skill.trim_start_matches('/'));
     let Some(skill) = skill else { return Vec::new() };
-    let mut choices = vec![always(
-        "allow-skill-exact",
-        format!("Yes, and don't ask again for {skill}"),
-        local(Some(skill.clone())),
-    )];
-    if let Some((name, _)) = skill.split_once(' ') {
-        choices.push(always(
-            "allow-skill-prefix",
-            format!("Yes, and don't ask again for {name}:* commands"),
-            local(Some(format!("{name}:*"))),
-        ));
-    }
-    choices
+    let exact = local(skill.to_owned()).map(|updates| {
+        let name = format!("Yes, and don't ask again for {skill}");
+        always("allow-skill-exact", name, updates)
+    });
+    let prefix = skill.split_once(' ').and_then(|(name, _)| {
+        let updates = local(format!("{name}:*"))?;
+        let label = format!("Yes, and don't ask again for {name}:* commands");
+        Some(always("allow-skill-prefix", label, updates))
+    });
+    exact.into_iter().chain(prefix).collect()
 }
 
 /// Whether the suggestions allow only this tool.
@@ -555,5 +557,39 @@ mod tests {
         assert_eq!(options.len(), 4);
         fit_clearing(&mut options, false, None);
         assert_eq!(options.len(), 3);
+    }
+
+    /// A lasting choice that may not be sent would have the call denied.
+    #[test]
+    fn a_skill_is_allowed_for_good_by_a_rule_that_may_be_sent() {
+        let rules = |tool: &str, input: Value| -> Vec<String> {
+            let choices = choices(&request(tool, input, json!([])));
+            let updates = choices.into_iter().filter_map(|choice| match choice.reply {
+                PersonReply::Always(updates) => Some(updates),
+                _ => None,
+            });
+            let rules = updates.flatten().map(|update| match update {
+                PermissionUpdate::AddRules(update) => update.rules[0].to_string(),
+                other => panic!("{other:?}"),
+            });
+            rules.collect()
+        };
+        for (skill, expected) in [
+            ("commit", vec!["Skill(commit)"]),
+            ("/commit", vec!["Skill(commit)"]),
+            ("/commit all", vec!["Skill(commit all)", "Skill(commit:*)"]),
+            ("mcp__server__*", vec![]),
+            ("a(b", vec![]),
+            ("/", vec![]),
+        ] {
+            assert_eq!(rules("Skill", json!({ "skill": skill })), expected, "{skill}");
+        }
+        for (url, expected) in [
+            ("https://example.com/x", vec!["WebFetch(domain:example.com)"]),
+            ("http://[::1]/x", vec![]),
+            ("https://b\u{fc}cher.example/", vec![]),
+        ] {
+            assert_eq!(rules("WebFetch", json!({ "url": url })), expected, "{url}");
+        }
     }
 }
