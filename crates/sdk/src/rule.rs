@@ -155,6 +155,34 @@ impl Rule {
         }
     }
 
+    /// Checks an entry of the tools that a subagent may not use. The CLI looks for the name alone, and takes no notice of an entry that
+    /// it does not understand: the subagent would keep the tool.
+    pub(crate) fn check_taken(text: &str) -> Result<(), RuleError> {
+        let wrong = |problem| RuleError::new(text, problem);
+        syntax::whole_tool(text).map_err(wrong)?;
+        let rule: Self = text.parse()?;
+        match &rule.tools {
+            ToolPattern::Pattern(pattern) if !syntax::is_whole_server(pattern) => Err(wrong(
+                "takes no tool from a subagent, since a `*` only stands for all tools of an MCP server there: write each name, \
+                 `mcp__server__*` or `mcp__*`"
+                    .to_owned(),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks an entry of the tools that a subagent may use. The CLI gives it the whole tool.
+    pub(crate) fn check_given(text: &str) -> Result<(), RuleError> {
+        let is_about_agents = text
+            .split('(')
+            .next()
+            .is_some_and(|name| canonical_name(name) == "Agent");
+        match syntax::whole_tool(text) {
+            Err(problem) if !is_about_agents => Err(RuleError::new(text, problem)),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether the rule matches every call of this tool.
     pub fn names_all_of(&self, tool: &str) -> bool {
         self.about(tool) == About::All

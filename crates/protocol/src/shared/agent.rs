@@ -22,10 +22,12 @@ pub struct AgentDefinition {
     pub description: String,
     /// The system prompt of the subagent.
     pub prompt: String,
-    /// The only tools that the agent may use; all of the parent's if `None`.
+    /// The only tools that the agent may use; all of the parent's if `None`. They are names: of a rule such as `Bash(git *)` the CLI gives
+    /// the agent the whole tool.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub tools: Option<Vec<String>>,
-    /// Tools that the agent may not use. `mcp__server` stands for all tools of a server.
+    /// Tools that the agent may not use. `mcp__server` stands for all tools of a server, and `mcp__*` for those of all servers. They are
+    /// names: of patterns, and of names in other letters, the CLI takes no notice.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub disallowed_tools: Option<Vec<String>>,
     /// The agent's model: an alias, a full id, or `inherit` for the main one.

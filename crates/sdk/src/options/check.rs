@@ -388,6 +388,15 @@ impl Options {
                 name: name.clone(),
                 problem,
             })?;
+            let tools = agent.tools.iter().flatten().map(|text| Rule::check_given(text));
+            let taken = agent.disallowed_tools.iter().flatten();
+            let mut all = tools.chain(taken.map(|text| Rule::check_taken(text)));
+            all.try_for_each(|checked| {
+                checked.map_err(|error| OptionsError::Rule {
+                    option: "agents",
+                    error,
+                })
+            })?;
         }
         Ok(())
     }

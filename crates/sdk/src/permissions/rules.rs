@@ -17,8 +17,10 @@
 //! | `Read(src/**)`, `Read(./.env)` | files below the working directory, with the patterns of a `.gitignore` |
 //! | `Edit(/docs/**)`, `Edit(~/notes/*.md)`, `Edit(//tmp/x)` | from the working directory, the home directory, the root; `Edit` stands for all tools that write files |
 //! | `WebFetch(domain:example.com)`, `WebFetch(domain:*.example.com)` | a host; the hosts below it |
+//! | `WebFetch(domain:example.*)`, `WebFetch(domain:10.*.*.*)` | behind the beginning, a `*` stands for what is between two dots |
 //! | `mcp__server`, `mcp__server__*`, `mcp__server__get_*` | tools of an MCP server |
 //! | `Agent(name)`, `Skill(name)` | a kind of subagent; a skill |
+//! | `Skill(name:*)` | skills whose names begin so: `Skill(commit:*)` means `committer`, too |
 //! | `*`, `mcp__*` | all tools; only to deny or ask |
 //! | `Tool(field:value)` | calls with this value in their input; only to deny or ask |
 //!
@@ -29,7 +31,8 @@
 //! matches each `x` below the directory.
 //!
 //! `Read` and `Edit` without parentheses match all files, also outside of the working directories. As a deny or ask rule, such a
-//! `Read` matches that tool alone: `Grep`, `Glob` and commands can still read.
+//! `Read` matches that tool alone: `Grep`, `Glob` and commands can still read. A file that a prompt names by `@` is read without a
+//! request, wherever it is; only a deny rule for its path, such as `Read(.env)`, keeps it out of the conversation.
 //!
 //! A deny rule is no sandbox. The CLI looks for the command in each part of a line, behind `sudo`, `env`, `xargs` and the
 //! like, and for files that commands name. It does not look into `sh -c '…'`, `eval`, scripts, `find -exec`, or behind options

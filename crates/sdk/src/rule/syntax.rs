@@ -36,8 +36,31 @@ pub(super) fn read(text: &str) -> Result<Rule, String> {
     parts(text, name, spec)
 }
 
+/// Whether no part of a tool's calls is meant.
+pub(super) fn whole_tool(text: &str) -> Result<(), String> {
+    match text.split_once('(') {
+        Some((name, spec)) if spec != "*)" => Err(format!(
+            "is about some calls of a tool, and for a subagent the CLI only looks at the name: write `{name}`, and a rule for the session"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the pattern stands for all tools of one MCP server, or of all.
+pub(super) fn is_whole_server(pattern: &str) -> bool {
+    let server = pattern.strip_suffix('*').unwrap_or(pattern);
+    server == "mcp__" || server.starts_with("mcp__") && server.ends_with("__") && !server.contains('*')
+}
+
 /// Reads a rule that comes in two parts, as in answers. The CLI splits nothing of it.
 pub(super) fn parts(text: &str, name: &str, spec: Option<&str>) -> Result<Rule, String> {
+    if let Some(c) = text.chars().find(|c| looks_like_another(*c)) {
+        return Err(format!(
+            "holds U+{:04X}, which looks like a blank or like nothing, and is another character to the CLI: write a blank, or `?` for \
+             it in a path",
+            u32::from(c)
+        ));
+    }
     let tools = tools(name)?;
     let (is_whole, not_to_allow) = match (&tools, spec) {
         (_, None) => (true, any_name(&tools)),
@@ -66,6 +89,9 @@ fn tools(name: &str) -> Result<ToolPattern, String> {
                 "names no MCP server or none of its tools: write `mcp__server` or `mcp__server__tool`".into(),
             );
         }
+        if !rest.chars().all(|c| is_of_mcp(c) || c == '*') {
+            return Err(in_letters_of_mcp(name));
+        }
         return Ok(match () {
             () if rest.contains('*') => ToolPattern::Pattern(name.to_owned()),
             () if rest.contains("__") => ToolPattern::One(name.to_owned()),
@@ -90,6 +116,37 @@ fn tools(name: &str) -> Result<ToolPattern, String> {
         return Err("names no tool: those have letters, digits, `_`, `-` and `.` only".into());
     }
     Ok(ToolPattern::One(canonical_name(name).to_owned()))
+}
+
+/// Whether a name of an MCP tool has this character. The CLI writes `_` for each other.
+fn is_of_mcp(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
+}
+
+/// What is wrong with an MCP name that is not in the letters in which the CLI has it.
+fn in_letters_of_mcp(name: &str) -> String {
+    let mut own = String::new();
+    for c in name.chars() {
+        match c {
+            c if is_of_mcp(c) || c == '*' => own.push(c),
+            // The CLI counts as JavaScript does.
+            c => own.extend(std::iter::repeat_n('_', c.len_utf16())),
+        }
+    }
+    if !name["mcp__".len()..].contains("__") && !name.contains('*') {
+        own.push_str("__*");
+    }
+    let why = "holds a character that no name of an MCP tool has, since the CLI writes `_` for it";
+    match tools(&own) {
+        Ok(_) => format!("{why}: write `{own}`"),
+        Err(_) => format!("{why}: name the server in letters and digits"),
+    }
+}
+
+/// Whether a person sees a blank or nothing where the CLI has a character of its own.
+fn looks_like_another(c: char) -> bool {
+    let is_invisible = matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    is_invisible || c.is_whitespace() && c != ' '
 }
 
 /// The CLI skips rules that allow tools by a pattern, but for those of one MCP server.
@@ -243,6 +300,36 @@ fn host(domain: &str) -> Result<(), &'static str> {
     }
     if domain.split('.').any(str::is_empty) {
         return Err("holds two dots in a row, or begins with one");
+    }
+    address(domain)?;
+    if domain != "*" && domain.contains('*') && !domain.contains('.') {
+        return Err("matches no domain: behind its beginning, a `*` stands for what is between two dots");
+    }
+    Ok(())
+}
+
+/// An address is written in one way, and a `*` in it stands for one number.
+fn address(domain: &str) -> Result<(), &'static str> {
+    let is_number = |label: &str| {
+        let digits = label.strip_prefix("0x").unwrap_or(label);
+        label.bytes().all(|b| b.is_ascii_digit())
+            || label.len() > 2 && digits.len() < label.len() && digits.bytes().all(|b| b.is_ascii_hexdigit())
+    };
+    let labels: Vec<&str> = domain.split('.').collect();
+    let last = labels.last().copied().unwrap_or_default();
+    let is_address = is_number(last)
+        || last == "*"
+            && labels.iter().all(|label| *label == "*" || is_number(label))
+            && labels.iter().any(|label| is_number(label));
+    let is_own = |label: &&str| {
+        *label == "*"
+            || label
+                .parse::<u8>()
+                .is_ok_and(|number| number.to_string() == *label)
+    };
+    let is_whole = labels.len() == 4 || labels.first() == Some(&"*") && labels.len() < 4;
+    if is_address && !(is_whole && labels.iter().all(is_own)) {
+        return Err("matches no address: write all four numbers, and `*` for any, as in `domain:10.*.*.*`");
     }
     Ok(())
 }
