@@ -14,9 +14,7 @@ use outrigger_protocol::shared::{AgentDefinition, JsonObject, PermissionMode, Sy
 use crate::error::{Error, ModuleProblem, Result};
 use crate::mcp::SdkMcpServer;
 use crate::options::inline_settings::{SettingsPlace, placed};
-use crate::options::{
-    Auth, Encoded, Options, OptionsError, Secret, Secrets, SettingsInput, check_rules_of_settings,
-};
+use crate::options::{Auth, Encoded, Options, OptionsError, Secret, Secrets, SettingsInput};
 
 /// The settings that decide about hooks. A spare has its hooks from when it was started.
 const HOOK_KEYS: &[&str] = &[
@@ -201,7 +199,10 @@ impl Claim {
         request.env = (!env.is_empty()).then_some(env);
 
         let place = SettingsPlace::new(base, host, &cwd);
-        let place = |settings: JsonObject| placed(&settings, &place).map_err(wrong);
+        let place = |settings: JsonObject| {
+            let placed = placed(&settings, &place).and_then(|settings| base.with_hooks_kept(settings));
+            placed.map_err(wrong)
+        };
         let settings = self.settings.as_ref().map(|settings| object(&fields(settings)?));
         let settings = settings.transpose()?.map(place).transpose()?;
         let (early, late) = match settings {
@@ -287,8 +288,8 @@ impl Claim {
         let mut overlay = None;
         if let Some(settings) = &self.settings {
             // Nothing else looks at them where the spare's settings are a file.
-            check_rules_of_settings("settings", settings).map_err(wrong)?;
             let own = fields(settings)?;
+            options.check_own_settings(&object(&own)?).map_err(wrong)?;
             if let Some(key) = own.keys().find(|key| HOOK_KEYS.contains(&key.as_str())) {
                 return Err(wrong(OptionsError::invalid(
                     "settings",

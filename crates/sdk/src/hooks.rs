@@ -44,8 +44,9 @@
 //!
 //! The hooks of the CLI's own settings files run in the CLI;
 //! [`Options::include_hook_events`](crate::Options::include_hook_events) reports them. A CLI started with `--bare` or with
-//! `CLAUDE_CODE_SIMPLE` set accepts hooks, confirms them and calls none, so that combination is rejected. (The user's own settings
-//! can set that variable, too, where [`Options::isolation`](crate::Options::isolation) lets the CLI read them.) Hooks are no
+//! `CLAUDE_CODE_SIMPLE` set accepts hooks, confirms them and calls none, so that combination is rejected, also where
+//! settings set the variable, at the start or later. The user's own files can set it, too: the settings that a session with hooks gets outrank
+//! them, unless [`Options::settings`](crate::Options::settings) is a file. Hooks are no
 //! sandbox: treat what they report as advice, and what they deny as one of several locks. In some versions the CLI does not call
 //! them for everything that its subagents do.
 

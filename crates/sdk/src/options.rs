@@ -69,7 +69,6 @@ pub use outrigger_protocol::shared::{
 
 pub use auth::{Auth, AuthMismatch, NoAccount};
 pub(crate) use auth::{CUSTOM_HEADERS, OtherAccount, carry_credentials, reports_none};
-pub(crate) use check::check_rules_of_settings;
 pub(crate) use launch::Resumed;
 pub use launch::{Confirmation, Host, Launch, LaunchFiles, Unconfirmed};
 pub use never_asked::NeverAsked;

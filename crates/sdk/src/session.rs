@@ -3,14 +3,16 @@
 mod mcp_servers;
 mod turn;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use outrigger_protocol::RawJson;
 use outrigger_protocol::drift::Drift;
 use outrigger_protocol::inbound::system::{CommandsChanged, Init};
-use outrigger_protocol::outbound::control::{ControlRequest, Interrupt};
+use outrigger_protocol::outbound::control::{ApplyFlagSettings, ControlRequest, Interrupt};
 use outrigger_protocol::outbound::{Initialize, InitializeReply, Priority};
+use outrigger_protocol::shared::JsonObject;
 use outrigger_sessions::SessionId;
 use serde::Serialize;
 use tokio::sync::watch;
@@ -622,7 +624,7 @@ impl Session {
         request: &R,
         deadline: Duration,
     ) -> Result<R::Reply> {
-        let body = encode_request(R::SUBTYPE, request)?;
+        let body = self.with_hooks_kept(R::SUBTYPE, encode_request(R::SUBTYPE, request)?)?;
         let payload = self
             .conn()
             .request(R::SUBTYPE, body.clone(), Some(deadline))
@@ -630,6 +632,23 @@ impl Session {
         self.conn().changes(|changes| changes.note(R::SUBTYPE, &body));
         R::read_reply(Some(&payload))
             .map_err(|error| Error::misfit(format!("the answer to `{}`", R::SUBTYPE), error))
+    }
+
+    /// Refuses a change of settings that would switch the hooks of this program off, and has them kept on by any other of the variables.
+    fn with_hooks_kept(&self, subtype: &str, body: RawJson) -> Result<RawJson> {
+        if subtype != ApplyFlagSettings::SUBTYPE || self.origin().hosting.handlers.hooks.is_empty() {
+            return Ok(body);
+        }
+        let unwritable = |error| Error::invalid_because("settings", error);
+        let mut fields: BTreeMap<String, RawJson> = body.read().map_err(unwritable)?;
+        // The CLI refuses what is no object.
+        let Some(settings) = fields.get("settings").cloned().map(JsonObject::try_from) else {
+            return Ok(body);
+        };
+        let Ok(settings) = settings else { return Ok(body) };
+        let settings = self.origin().with_hooks_kept(settings).map_err(Error::of)?;
+        fields.insert("settings".to_owned(), settings.into());
+        RawJson::encode(&fields).map_err(unwritable)
     }
 
     /// Sends a control request that has no type, and returns its payload as it came (`null` when there is none).
@@ -642,7 +661,7 @@ impl Session {
     /// # Errors
     /// As [`request`](Self::request), and when `fields` is no object.
     pub async fn raw_request(&self, subtype: &str, fields: impl Serialize) -> Result<RawJson> {
-        let body = encode_request(subtype, &fields)?;
+        let body = self.with_hooks_kept(subtype, encode_request(subtype, &fields)?)?;
         let payload = self
             .conn()
             .request(subtype, body.clone(), Some(self.0.settings.control_deadline))

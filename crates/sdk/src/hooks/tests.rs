@@ -453,11 +453,50 @@ fn hooks_that_could_not_work_are_refused() {
         .hook(quiet());
     assert!(simple.check().is_err());
     assert!(simple.env("CLAUDE_CODE_SIMPLE", "0").check().is_ok());
-    let mut settings = outrigger_protocol::settings::Settings::default();
-    settings.env = Some([("CLAUDE_CODE_SIMPLE".to_owned(), "true".to_owned())].into());
-    let simple = Options::new(Auth::Login).settings(settings);
-    assert!(simple.check().is_ok());
-    assert!(simple.hook(quiet()).check().is_err());
+    for (value, is_simple) in [
+        (json!("true"), true),
+        (json!(true), true),
+        (json!(1), true),
+        (json!(["1"]), true),
+        (json!(false), false),
+        (json!(0), false),
+        (json!("0"), false),
+        (json!(null), false),
+    ] {
+        let env = json!({"env": {"CLAUDE_CODE_SIMPLE": value, "OTHER": 5}});
+        let settings: outrigger_protocol::settings::Settings = serde_json::from_value(env).unwrap();
+        let simple = Options::new(Auth::Login).settings(settings);
+        assert!(simple.check().is_ok());
+        assert_eq!(simple.hook(quiet()).check().is_err(), is_simple, "{value}");
+    }
+}
+
+/// The user's own files are out of sight, and may change. The session's settings count for more.
+#[test]
+fn the_settings_of_a_session_keep_its_hooks_on() {
+    let quiet = || user_prompt_submit(|_, _| async { HookOutput::none() });
+    let settings = |options: Options| {
+        let launch = launched(&options);
+        let settings = launch.args.iter().find_map(|argument| {
+            let text = argument.to_str().unwrap().strip_prefix("--settings=")?;
+            serde_json::from_str::<Value>(text).ok()
+        });
+        let initialize = launch
+            .initialize
+            .settings
+            .map(|settings| settings.to_value().unwrap());
+        settings.or(initialize)
+    };
+    let on = json!({"env": {"CLAUDE_CODE_SIMPLE": "0"}});
+    assert_eq!(settings(Options::new(Auth::Login)), None);
+    assert_eq!(settings(Options::new(Auth::Login).hook(quiet())), Some(on));
+    let own: outrigger_protocol::settings::Settings =
+        serde_json::from_value(json!({"model": "m", "env": {"A": "b"}})).unwrap();
+    let with = settings(Options::new(Auth::Login).settings(own).hook(quiet()));
+    assert_eq!(
+        with,
+        Some(json!({"model": "m", "env": {"A": "b", "CLAUDE_CODE_SIMPLE": "0"}}))
+    );
 }
 
 #[test]

@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use super::flags::{OPTIONS, RESERVED, SESSION_FIELDS};
 use super::{
-    Auth, Delivery, Encoded, Host, Isolation, Options, OptionsError, Settings, SettingsInput, Skills, Tools,
-    Worktree,
+    Auth, Delivery, Encoded, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools, Worktree,
 };
 use crate::env::{self, Surroundings, Variables};
 use crate::fields::Fields;
@@ -455,13 +454,32 @@ impl Options {
                 problem: "a settings file is passed by its path; only inline settings can be delivered otherwise",
             });
         }
-        if let Some(SettingsInput::Inline(settings)) = &self.settings {
-            check_rules_of_settings("settings", settings)?;
+        if let Some(SettingsInput::Inline(settings)) = &self.settings
+            && let Some(settings) = settings.json()
+        {
+            self.check_own_settings(settings)?;
         }
-        if let Some(settings) = &self.managed_settings {
+        if let Some(settings) = self.managed_settings.as_ref().and_then(Encoded::json) {
             check_rules_of_settings("managed_settings", settings)?;
         }
         not_by_file("managed_settings", self.managed_settings_delivery)
+    }
+
+    /// Checks settings of the program, inline or from a file.
+    pub(crate) fn check_own_settings(&self, settings: &JsonObject) -> Result<(), OptionsError> {
+        check_rules_of_settings("settings", settings)?;
+        self.check_hooks_of_settings(settings)?;
+        let permissions: Option<JsonObject> = Fields::of_object(settings).get("permissions");
+        let mode = permissions.and_then(|permissions| Fields::of_object(&permissions).get("defaultMode"));
+        let bypass = PermissionMode::BypassPermissions.as_str();
+        if mode.is_some_and(|mode: String| mode == bypass) && !self.allow_dangerously_skip_permissions {
+            return Err(requires(
+                "settings",
+                "allow_dangerously_skip_permissions",
+                "their `defaultMode` is bypassPermissions, which runs everything unasked; say that this is meant",
+            ));
+        }
+        Ok(())
     }
 
     fn check_place(&self) -> Result<(), OptionsError> {
@@ -597,12 +615,9 @@ fn each_rule(
 
 /// The rules in settings of the program. The CLI skips a wrong one without an error, so a rule that looks like a refusal would refuse
 /// nothing.
-pub(crate) fn check_rules_of_settings(
-    option: &'static str,
-    settings: &Encoded<Settings>,
-) -> Result<(), OptionsError> {
-    let field = |key: &str| Fields::of_object(settings.json()?).get::<JsonObject>(key);
-    let Some(permissions) = field("permissions") else {
+fn check_rules_of_settings(option: &'static str, settings: &JsonObject) -> Result<(), OptionsError> {
+    let permissions: Option<JsonObject> = Fields::of_object(settings).get("permissions");
+    let Some(permissions) = permissions else {
         return Ok(());
     };
     for list in ["allow", "ask", "deny"] {

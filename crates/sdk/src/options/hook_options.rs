@@ -1,11 +1,15 @@
 //! What options say of hooks.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::time::Duration;
 
-use outrigger_protocol::shared::HookEvent;
+use outrigger_protocol::RawJson;
+use outrigger_protocol::shared::{HookEvent, JsonObject};
+use serde_json::Value;
 
-use super::{Confirmation, Options, OptionsError, SettingsInput};
+use super::routes::unwritable;
+use super::{Confirmation, Options, OptionsError};
 use crate::env::{self, Surroundings};
 use crate::fields::Fields;
 use crate::hooks::{Hook, OnFailure, Registration, matcher};
@@ -77,32 +81,73 @@ impl Options {
         if hooks.is_empty() {
             return Ok(());
         }
-        let conflict = |with, advice| {
-            Err(OptionsError::Conflict {
-                options: ["hook", with],
-                advice,
-            })
-        };
         if self.extra_args.iter().any(|(flag, _)| flag == "bare") {
-            return conflict("extra_args", "a CLI with --bare takes hooks and never calls them");
+            return Err(OptionsError::Conflict {
+                options: ["hook", "extra_args"],
+                advice: "a CLI with --bare takes hooks and never calls them",
+            });
         }
         let inherited = self.environment.inherited(&surroundings.env);
         let set = env::get(self.environment.own(), SIMPLE).or_else(|| env::get(&inherited, SIMPLE));
-        let is_on = |value: Option<&str>| !matches!(value, Some("" | "0" | "false" | "no" | "off"));
-        let by_settings = match &self.settings {
-            Some(SettingsInput::Inline(settings)) => settings.json().and_then(|json| {
-                let env: BTreeMap<String, String> = Fields::of_object(json).get("env")?;
-                env.get(SIMPLE).cloned()
-            }),
-            _ => None,
+        match set {
+            Some(value) if !says_off(value.to_str()) => Err(never_called("environment")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The settings with a variable that keeps the hooks of this program on, whatever the user's own files say, also later.
+    ///
+    /// # Errors
+    /// When the settings switch the hooks off.
+    pub(crate) fn with_hooks_on(&self, settings: JsonObject) -> Result<JsonObject, OptionsError> {
+        self.check_hooks_of_settings(&settings)?;
+        if self.hosting.handlers.hooks.is_empty() {
+            return Ok(settings);
+        }
+        let on = |settings: &JsonObject| -> serde_json::Result<Option<JsonObject>> {
+            let mut settings: BTreeMap<String, RawJson> = settings.decode()?;
+            let env = settings.entry("env".to_owned()).or_default();
+            let Ok(variables) = env.decode::<Option<BTreeMap<String, RawJson>>>() else {
+                // The CLI takes no settings with such an `env`.
+                return Ok(None);
+            };
+            let mut variables = variables.unwrap_or_default();
+            if variables.contains_key(SIMPLE) {
+                return Ok(None);
+            }
+            variables.insert(SIMPLE.to_owned(), RawJson::encode("0")?);
+            *env = RawJson::encode(&variables)?;
+            JsonObject::encode(&settings).map(Some)
         };
-        if set.is_some_and(|value| is_on(value.to_str()))
-            || by_settings.is_some_and(|value| is_on(Some(&value)))
-        {
-            return conflict(
-                "environment",
-                "a CLI with CLAUDE_CODE_SIMPLE takes hooks and never calls them",
-            );
+        let kept = on(&settings).map_err(|_| unwritable("settings"))?;
+        Ok(kept.unwrap_or(settings))
+    }
+
+    /// The same for settings that replace those of the start, key by key.
+    pub(crate) fn with_hooks_kept(&self, settings: JsonObject) -> Result<JsonObject, OptionsError> {
+        match Fields::of_object(&settings).get::<RawJson>("env") {
+            Some(_) => self.with_hooks_on(settings),
+            None => Ok(settings),
+        }
+    }
+
+    /// Finds settings that switch the hooks of this program off.
+    pub(crate) fn check_hooks_of_settings(&self, settings: &JsonObject) -> Result<(), OptionsError> {
+        if self.hosting.handlers.hooks.is_empty() {
+            return Ok(());
+        }
+        let variables: BTreeMap<String, RawJson> = Fields::of_object(settings).get("env").unwrap_or_default();
+        let is_simple = |name: &str| env::same(OsStr::new(name), OsStr::new(SIMPLE));
+        // The CLI makes a text of each value.
+        let is_off = |value: &RawJson| match value.decode::<Value>() {
+            Ok(Value::String(text)) => says_off(Some(&text)),
+            Ok(Value::Number(number)) => number.as_f64() == Some(0.0),
+            Ok(Value::Null | Value::Bool(false)) => true,
+            _ => false,
+        };
+        let mut variables = variables.iter();
+        if variables.any(|(name, value)| is_simple(name) && !is_off(value)) {
+            return Err(never_called("settings"));
         }
         Ok(())
     }
@@ -117,6 +162,18 @@ impl Options {
         ]
         .into_iter()
         .filter_map(|(is, confirmation)| is.then_some(confirmation))
+    }
+}
+
+/// Whether the value leaves the CLI as it is.
+fn says_off(value: Option<&str>) -> bool {
+    matches!(value, Some("" | "0" | "false" | "no" | "off"))
+}
+
+fn never_called(with: &'static str) -> OptionsError {
+    OptionsError::Conflict {
+        options: ["hook", with],
+        advice: "a CLI with CLAUDE_CODE_SIMPLE takes hooks and never calls them",
     }
 }
 

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use outrigger_protocol::RawJson;
 use outrigger_protocol::outbound::{Initialize, InitializeReply};
+use outrigger_protocol::shared::JsonObject;
 
 use super::flags::is_ours;
 use super::handover::{self, Filling, Handed, Lent, as_user};
@@ -173,6 +175,9 @@ impl Draft {
         Ok(self.launch)
     }
 }
+
+/// More than this is no settings file.
+const MOST_SETTINGS: u64 = 16 << 20;
 
 /// The purpose of a home, for errors.
 const HERMETIC: &str = "a hermetic session";
@@ -401,15 +406,39 @@ impl Options {
         }
         for (option, path) in files {
             let path = cwd.join(path);
-            if let Err(error) = regular_file::check(&path) {
-                return Err(OptionsError::File {
-                    option,
-                    path,
-                    error: error.to_string(),
-                });
+            let read = match option {
+                "settings" => regular_file::read(&path, MOST_SETTINGS).map(Some),
+                _ => regular_file::check(&path).map(|()| None),
+            };
+            match read {
+                Ok(text) => text.map_or(Ok(()), |text| self.check_settings_file(&path, &text))?,
+                Err(error) => {
+                    return Err(OptionsError::File {
+                        option,
+                        path,
+                        error: error.to_string(),
+                    });
+                }
             }
         }
         Ok(())
+    }
+
+    /// Checks what stands in a settings file. The CLI starts without one that it cannot read, and says nothing.
+    fn check_settings_file(&self, path: &Path, text: &[u8]) -> Result<(), OptionsError> {
+        let text = String::from_utf8_lossy(text);
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        if text.trim().is_empty() {
+            return Ok(());
+        }
+        let raw = RawJson::from_text(text).map_err(|error| error.to_string());
+        let object = raw.and_then(|raw| JsonObject::try_from(raw).map_err(|error| error.to_string()));
+        let settings = object.map_err(|error| OptionsError::File {
+            option: "settings",
+            path: path.to_owned(),
+            error: format!("it is no JSON object, so the CLI would start without it: {error}"),
+        })?;
+        self.check_own_settings(&settings)
     }
 
     /// The program, and the arguments before the CLI's own.

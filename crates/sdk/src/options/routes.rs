@@ -358,7 +358,11 @@ impl Options {
                 });
             }
             Some(SettingsInput::Inline(settings)) => Some(written("settings", settings)?.clone()),
-            None if self.sandbox.is_some() || !spilled.is_empty() || !asked.is_empty() => {
+            None if self.sandbox.is_some()
+                || !spilled.is_empty()
+                || !asked.is_empty()
+                || !self.hosting.handlers.hooks.is_empty() =>
+            {
                 Some(JsonObject::empty())
             }
             None => None,
@@ -374,7 +378,9 @@ impl Options {
                 None => json,
             };
             let json = placed(&json, &SettingsPlace::new(self, host, base))?;
-            match route("settings", self.settings_delivery, &json, looks_secret(&json))? {
+            let secret = looks_secret(&json);
+            let json = self.with_hooks_on(json)?;
+            match route("settings", self.settings_delivery, &json, secret)? {
                 Delivery::Initialize => delivered.settings = Some(json),
                 Delivery::File => files.push(PrivateFile {
                     flag: "settings",

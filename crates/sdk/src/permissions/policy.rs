@@ -154,8 +154,10 @@ impl Policy {
 
     /// Allows reading in the working directories, and denies all other permission requests.
     ///
-    /// The CLI itself runs shell commands that it knows to be read-only without a request. Files outside of the working
-    /// directories are denied; allow `Read` for all files.
+    /// The CLI itself runs shell commands that it knows to be read-only without a request. It also requests none for some tools that
+    /// change no file of the project but more than the conversation: `EnterWorktree` makes a worktree and a branch, `CronCreate` and
+    /// `ScheduleWakeup` run prompts later. Deny those that are not wanted. Files outside of the working directories are denied; allow
+    /// `Read` for all files.
     pub fn read_only() -> Self {
         Self::deny_all().reading()
     }

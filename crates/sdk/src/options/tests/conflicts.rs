@@ -296,6 +296,77 @@ fn schemas_and_agents_the_cli_would_drop_silently() {
     }
 }
 
+/// The CLI goes by these entries in another way than they look, and says nothing.
+#[test]
+fn tools_that_an_agent_would_keep() {
+    let without = |text: &str| {
+        let mut agent = AgentDefinition::new("d", "p");
+        agent.disallowed_tools = Some(vec!["Read".to_owned(), text.to_owned()]);
+        bare().agents("a", agent)
+    };
+    for text in [
+        "Bash",
+        "Bash(*)",
+        "Task",
+        "Write",
+        "mcp__*",
+        "mcp__srv",
+        "mcp__srv__*",
+        "mcp__srv__read",
+    ] {
+        assert_eq!(check(&without(text)), Ok(()), "{text}");
+    }
+    for text in [
+        "",
+        "bash",
+        "*",
+        "B*",
+        "Edit(src/**)",
+        "Write(src/**)",
+        "Bash(rm *)",
+        "Read,bash",
+        "Bash Read",
+        "mcp__",
+        "mcp__srv__",
+        "mcp__srv__re*",
+        "mcp__*__read",
+        "mcp__s*",
+        "mcp__srv(x)",
+        "mcp__my.srv",
+    ] {
+        let error = refused(without(text));
+        assert!(
+            matches!(error, OptionsError::Rule { option: "agents", .. }),
+            "{error}"
+        );
+    }
+    let with = |text: &str| bare().agents("a", AgentDefinition::new("d", "p").tools([text]));
+    for text in ["Bash", "*", "Agent(x)", "Task(x, y)", "Bash(*)"] {
+        assert_eq!(check(&with(text)), Ok(()), "{text}");
+    }
+    for text in ["Bash(git *)", "Read(src/**)"] {
+        let error = refused(with(text));
+        assert!(
+            matches!(error, OptionsError::Rule { option: "agents", .. }),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn settings_may_not_skip_permissions_unless_that_is_meant() {
+    let settings = |mode: &str| {
+        let json = json!({"permissions": {"defaultMode": mode}});
+        bare().settings(serde_json::from_value::<Settings>(json).unwrap())
+    };
+    let bypass = || settings("bypassPermissions");
+    requires(bypass(), ["settings", "allow_dangerously_skip_permissions"]);
+    assert_eq!(check(&bypass().allow_dangerously_skip_permissions(true)), Ok(()));
+    for mode in ["default", "plan", "acceptEdits", "auto"] {
+        assert_eq!(check(&settings(mode)), Ok(()), "{mode}");
+    }
+}
+
 #[test]
 fn accounts() {
     let variable = |options: Options| match refused(options) {

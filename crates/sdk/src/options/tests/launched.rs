@@ -241,6 +241,59 @@ fn missing_files_are_told_before_the_start() {
     }
 }
 
+/// The CLI would go by them, and report nothing.
+#[test]
+fn a_settings_file_is_checked_as_inline_settings_are() {
+    let stage = TestHome::new();
+    let file = stage.path("work/own.json");
+    let launched = |text: &str, options: Options| {
+        std::fs::write(&file, text).unwrap();
+        stage
+            .launch(&options.settings(PathBuf::from("own.json")))
+            .map(drop)
+    };
+    let hooked = || {
+        bare().hook(crate::hooks::stop(|_, _| async {
+            crate::hooks::HookOutput::none()
+        }))
+    };
+    let simple = "\u{feff}{\"env\": {\"CLAUDE_CODE_SIMPLE\": true}}";
+    assert_eq!(launched(simple, bare()), Ok(()));
+    assert!(matches!(
+        launched(simple, hooked()),
+        Err(OptionsError::Conflict {
+            options: ["hook", "settings"],
+            ..
+        })
+    ));
+    assert_eq!(launched("{\"model\": \"m\"}", hooked()), Ok(()));
+    let bypass = r#"{"permissions": {"defaultMode": "bypassPermissions"}}"#;
+    assert!(matches!(
+        launched(bypass, bare()),
+        Err(OptionsError::Requires {
+            option: "settings",
+            ..
+        })
+    ));
+    assert_eq!(
+        launched(bypass, bare().allow_dangerously_skip_permissions(true)),
+        Ok(())
+    );
+    let rule = r#"{"permissions": {"deny": ["bash(rm *)"]}}"#;
+    assert!(matches!(
+        launched(rule, bare()),
+        Err(OptionsError::Rule {
+            option: "settings",
+            ..
+        })
+    ));
+    for text in ["{", "[]", "// text\n{}", "{\"model\": \"m\",}"] {
+        let is_refused = matches!(launched(text, bare()), Err(OptionsError::File { .. }));
+        assert!(is_refused, "{text}");
+    }
+    assert_eq!(launched(" \n", bare()), Ok(()));
+}
+
 #[test]
 #[cfg(unix)]
 fn a_pipe_in_the_place_of_a_file_is_told_before_the_start() {

@@ -318,3 +318,41 @@ async fn a_guard_for_which_there_is_no_room_refuses() {
     assert_eq!(session.stats().unanswered_by_us, count);
     assert_eq!(called.load(Ordering::Relaxed), count);
 }
+
+/// The CLI would confirm them, and call none of them from then on.
+#[tokio::test(start_paused = true)]
+async fn settings_at_run_time_leave_the_hooks_on() {
+    let hook = || hooks::pre_tool_use(|_, _| async { HookOutput::none() });
+    let (session, mut wire, _) = Wire::start(agent().hook(hook())).await;
+    let object = |value: Value| outrigger::protocol::shared::JsonObject::encode(&value).unwrap();
+    for value in [json!("1"), json!(true), json!(1)] {
+        let settings = json!({"env": {"CLAUDE_CODE_SIMPLE": value}});
+        let error = session.apply_flag_settings(object(settings.clone())).await;
+        assert!(error.unwrap_err().to_string().contains("CLAUDE_CODE_SIMPLE"));
+        let raw = json!({ "settings": settings });
+        assert!(session.raw_request("apply_flag_settings", raw).await.is_err());
+    }
+    wire.silent_for(Duration::from_secs(1)).await;
+    // A change replaces all of the variables.
+    for (change, sent) in [
+        (
+            json!({"env": {"A": "b"}}),
+            json!({"env": {"A": "b", "CLAUDE_CODE_SIMPLE": "0"}}),
+        ),
+        (json!({"env": null}), json!({"env": {"CLAUDE_CODE_SIMPLE": "0"}})),
+        (json!({"model": "m"}), json!({"model": "m"})),
+    ] {
+        let change = object(change);
+        let applying = tokio::spawn({
+            let session = session.clone();
+            async move { session.apply_flag_settings(change).await }
+        });
+        let request = wire.line().await;
+        assert_eq!(request["request"]["settings"], sent);
+        let response = json!({"subtype": "success", "request_id": request["request_id"]});
+        wire.say(&json!({"type": "control_response", "response": response}))
+            .await;
+        applying.await.unwrap().unwrap();
+    }
+    session.kill().await.unwrap();
+}

@@ -200,24 +200,31 @@ async fn at_the_start_and_the_end_only_commands_are_run() {
     assert_eq!(called.load(Ordering::Relaxed), 0);
 }
 
-/// What makes the CLI take hooks, say so, and call none of them. The SDK refuses it, as far as it can see it.
+/// What makes the CLI take hooks, say so, and call none of them. The SDK refuses it where it sees it, and outranks it elsewhere.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_simple_cli_calls_no_hooks() {
+async fn a_simple_cli_would_call_no_hooks() {
     let rig = Rig::start().await;
     let simple = rig.options().env("CLAUDE_CODE_SIMPLE", "1").hook(no());
     let error = simple.start().await.unwrap_err().to_string();
     assert!(error.contains("CLAUDE_CODE_SIMPLE"), "{error}");
-    // The user's own settings are out of sight, and are not read either unless asked for.
-    std::fs::write(
-        rig.sandbox().config().join("settings.json"),
-        r#"{"env":{"CLAUDE_CODE_SIMPLE":"1"}}"#,
-    )
-    .unwrap();
+    // The user's own files are out of sight. The CLI reads one of them with any isolation.
+    let config = rig.sandbox().config();
+    let on = r#"{"env":{"CLAUDE_CODE_SIMPLE":"1"}}"#;
+    std::fs::write(config.join(".claude.json"), on).unwrap();
+    std::fs::write(config.join("settings.json"), on).unwrap();
+    let file = rig.sandbox().write("own.json", "{}").unwrap();
     let guarded = rig.options().permissions(Policy::allow_all()).hook(no());
-    let session = guarded.clone().start().await.unwrap();
+    let interactive = guarded.clone().isolation(Isolation::Interactive);
+    let later = serde_json::from_str(r#"{"env":{"A":"b"}}"#).unwrap();
+    let session = interactive.clone().start().await.unwrap();
+    turn(&session, WRITE).await;
+    session.apply_flag_settings(later).await.unwrap();
+    turn(&session, WRITE).await;
+    session.close().await.unwrap();
+    let session = guarded.start().await.unwrap();
     turn(&session, WRITE).await;
     assert!(!is_written(&rig));
-    let session = guarded.isolation(Isolation::Interactive).start().await.unwrap();
+    let session = interactive.settings(file).start().await.unwrap();
     turn(&session, WRITE).await;
     assert!(
         is_written(&rig),
