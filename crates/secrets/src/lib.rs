@@ -31,8 +31,19 @@ const KEYS: &[&str] = &[
     "SG.",
 ];
 
-/// Words after which a secret stands, up to the end of the line.
-const HEADERS: &[&str] = &["authorization:", "cookie:", "x-api-key:"];
+/// Those of them that have letters and digits alone.
+const PLAIN_KEYS: &[&str] = &[
+    "ghp_", "gho_", "ghs_", "ghu_", "ghr_", "AKIA", "ASIA", "npm_", "hf_",
+];
+
+/// Headers whose value is a secret.
+const HEADERS: &[&str] = &["authorization", "cookie", "x-api-key"];
+
+/// No value that is longer is looked through for what it may be: the values of a text may be parts of each other.
+const LONGEST: usize = 1 << 10;
+
+/// What a value of `Authorization` begins with.
+const SCHEMES: &[&str] = &["basic ", "bearer ", "digest ", "negotiate ", "token "];
 
 /// Words after which a secret stands behind `=`, `:` or a closing quote and `:`.
 const LABELS: &[&str] = &[
@@ -172,13 +183,95 @@ impl SecretScan<'_> {
         }
     }
 
+    /// A value behind the name of a header: `Authorization: VALUE`, `"Authorization": ["VALUE"]`, `["Authorization", "VALUE"]`.
     fn header(&mut self, at: usize) {
-        let from = self.text.len() - self.text[at..].trim_start_matches(' ').len();
+        let Some(given) = self.given(at) else { return };
+        let is_sure = given.by == Separator::Colon;
+        match given.quote {
+            // To the end of the line, with what else is quoted there.
+            Some(_) if self.care == Care::Evidence && !given.is_quoted_name => {
+                self.line(given.start, is_sure)
+            }
+            Some(quote) => self.quoted(&given, quote, |value| is_header_value(value, is_sure)),
+            None if given.is_quoted_name => {}
+            None => self.line(given.start, is_sure),
+        }
+    }
+
+    /// A value of a header without quotes.
+    fn line(&mut self, from: usize, is_sure: bool) {
         let care = self.care;
         let is_quote = |c: char| care == Care::Recording && "\"'".contains(c);
         let is_end = |c: char| c == '\n' || c == '\r' || is_quote(c);
-        let word = self.word(WordKind::Header, from, is_end);
-        self.keep(from, word.end, 1);
+        let to = self.word(WordKind::Header, from, is_end).end;
+        let value = &self.text[from..to];
+        if care == Care::Evidence || is_header_value(value, is_sure) && (is_sure || scheme(value).is_some()) {
+            self.keep(from, to, 1);
+        }
+    }
+
+    /// A value in quotes, and those that follow it in its list.
+    fn quoted(&mut self, given: &Given, quote: (usize, char), is_secret: impl Fn(&str) -> bool) {
+        let (mut from, (mut escapes, mut quote)) = (given.from, quote);
+        loop {
+            let to = self.closing_quote(from, escapes, quote);
+            if self.care == Care::Evidence || is_secret(&self.text[from..to]) {
+                self.keep(from, to, 1);
+            }
+            let behind = self.text[to..].trim_start_matches('\\');
+            let next = behind.strip_prefix(quote).filter(|_| given.is_list);
+            let next = next.and_then(|rest| skip_blanks(rest).strip_prefix(','));
+            let Some((more, mark, rest)) = next.and_then(|rest| opening_quote(skip_blanks(rest))) else {
+                return;
+            };
+            (from, escapes, quote) = (self.text.len() - rest.len(), more, mark);
+        }
+    }
+
+    /// What is given to the name that ends at `at`.
+    fn given(&self, at: usize) -> Option<Given> {
+        let rest = &self.text[at..];
+        let quoted_name = opening_quote(rest);
+        let is_quoted_name = quoted_name.is_some();
+        let rest = quoted_name.map_or(rest, |(_, _, rest)| rest);
+        let spaced = rest.trim_start_matches(' ');
+        let (by, rest) = if let Some(rest) = rest.strip_prefix(':') {
+            (Separator::Colon, rest.trim_start_matches(' '))
+        } else if let Some(rest) = spaced.strip_prefix(':').filter(|_| is_quoted_name) {
+            (Separator::Colon, rest.trim_start_matches(' '))
+        } else if let Some(rest) = spaced.strip_prefix("=>").filter(|_| is_quoted_name) {
+            (Separator::Comma, skip_blanks(rest))
+        } else if let Some(rest) = spaced
+            .strip_prefix('=')
+            .filter(|rest| !rest.starts_with(['=', '>']))
+        {
+            let is_tight = spaced.len() == self.text.len() - at && !rest.starts_with(' ');
+            let by = if is_tight {
+                Separator::Equals
+            } else {
+                Separator::SpacedEquals
+            };
+            (by, rest.trim_start_matches(' '))
+        } else {
+            let rest = spaced.strip_prefix(',').filter(|_| is_quoted_name)?;
+            (Separator::Comma, skip_blanks(rest))
+        };
+        let listed = rest.strip_prefix('[').map(skip_blanks);
+        let listed = listed.filter(|rest| is_quoted_name && opening_quote(rest).is_some());
+        let value = listed.unwrap_or(rest);
+        let quoted = opening_quote(value);
+        if by == Separator::Comma && quoted.is_none() {
+            return None;
+        }
+        let unquoted = quoted.map_or(value, |(_, _, value)| value);
+        Some(Given {
+            by,
+            is_quoted_name,
+            is_list: listed.is_some(),
+            quote: quoted.map(|(escapes, quote, _)| (escapes, quote)),
+            start: self.text.len() - value.len(),
+            from: self.text.len() - unquoted.len(),
+        })
     }
 
     fn bearer(&mut self, from: usize) {
@@ -189,43 +282,33 @@ impl SecretScan<'_> {
         self.keep(from, to, 8);
     }
 
-    /// A value behind a word such as `token`: `token=VALUE`, `"token": "VALUE"`, `token: VALUE1`.
+    /// A value behind a word such as `token`: `token=VALUE`, `"token": "VALUE"`, `token: VALUE1`, `["token", "VALUE1"]`.
     fn labelled(&mut self, at: usize) {
-        let rest = &self.text[at..];
-        let rest = opening_quote(rest).map_or(rest, |(_, _, rest)| rest);
-        let assigned = rest.strip_prefix('=').map(|rest| (rest, true));
-        let Some((value, is_assigned)) = assigned.or_else(|| {
-            rest.strip_prefix(':')
-                .map(|rest| (rest.trim_start_matches(' '), false))
-        }) else {
-            return;
-        };
-        let quoted = opening_quote(value);
-        let value = quoted.map_or(value, |(_, _, value)| value);
-        let from = self.text.len() - value.len();
+        let Some(given) = self.given(at) else { return };
+        if let Some(quote) = given.quote {
+            let is_known = matches!(given.by, Separator::Colon | Separator::Equals);
+            return self.quoted(&given, quote, |value| is_value(value, is_known));
+        }
+        let from = given.from;
         let ends = match self.care {
             Care::Evidence => "\"'&,;",
             Care::Recording => "\"'`&,;)}]>\\",
         };
-        let word = match quoted {
-            Some((escapes, quote, _)) => Word::new(self.text, from, self.closing_quote(from, escapes, quote)),
-            None => self.word(WordKind::Value, from, |c| c.is_whitespace() || ends.contains(c)),
-        };
+        let word = self.word(WordKind::Value, from, |c| c.is_whitespace() || ends.contains(c));
         let to = word.end;
         let value = &self.text[from..to];
-        let is_sure = quoted.is_some() || is_assigned;
+        let is_assigned = given.by == Separator::Equals;
         let has_digit = word.has_digit(from);
-        let is_long = match self.care {
-            Care::Evidence => is_sure,
-            Care::Recording => is_sure && value.len() >= 4,
-        };
-        if !is_long && (is_sure || value.len() < 8 || !has_digit) {
+        if !is_assigned && (value.len() < 8 || !has_digit) {
             return;
         }
         // A token followed by `(` or `.name` is code.
-        let is_code = quoted.is_none() && word.has_mark(from) && !has_digit;
-        let is_plain = is_code || is_switch(value) || value.bytes().all(|byte| byte.is_ascii_digit());
-        if self.care == Care::Evidence || !is_plain {
+        let is_code = || {
+            word.has_mark(from) && !has_digit
+                || value.len() <= LONGEST
+                    && (word.has_mark(from) && is_code(value) || !is_assigned && is_name(value))
+        };
+        if self.care == Care::Evidence || !is_code() && is_value(value, true) {
             self.keep(from, to, 4);
         }
     }
@@ -237,10 +320,13 @@ impl SecretScan<'_> {
         let is_end = |c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c));
         let word = self.word(WordKind::Key, from, is_end);
         let to = word.trimmed.max(from);
-        // Words such as `task-` and `sk-1` are none, and a word of a text that begins so has no digit.
+        // Words such as `task-` and `sk-1` are none, and a word of a text that begins so has no digit. Variables such as
+        // `npm_package_engines_node18` have more words.
+        let plain = PLAIN_KEYS.iter().find(|key| text[from..].starts_with(**key));
+        let is_whole = |key: &&str| self.end(from + key.len(), |c| !c.is_ascii_alphanumeric()) - from >= 20;
         let is_key = match self.care {
             Care::Evidence => to - from >= 16,
-            Care::Recording => to - from >= 20 && word.has_digit(from),
+            Care::Recording => to - from >= 20 && word.has_digit(from) && plain.is_none_or(is_whole),
         };
         if !is_inside && (is_key || text[from..].starts_with("sk-ant-")) {
             self.ranges.push(from..to);
@@ -323,6 +409,145 @@ impl SecretScan<'_> {
     }
 }
 
+/// What stands between a name and its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Separator {
+    Colon,
+    Equals,
+    /// With spaces around it, as in code.
+    SpacedEquals,
+    /// Of a list that has the name and the value, or an arrow.
+    Comma,
+}
+
+/// A value behind its name.
+struct Given {
+    by: Separator,
+    is_quoted_name: bool,
+    /// Whether the value is the first one of a list.
+    is_list: bool,
+    /// The quote in front of it, and the number of backslashes before that.
+    quote: Option<(usize, char)>,
+    /// Where the value begins, with its quote.
+    start: usize,
+    /// Where the value begins.
+    from: usize,
+}
+
+/// Whether a recording must not show this value of a header. If it is not sure that it is one, it has to look like one.
+fn is_header_value(value: &str, is_sure: bool) -> bool {
+    match scheme(value) {
+        // What a program fills in is no secret.
+        Some(rest) => rest.len() >= if is_sure { 1 } else { 4 } && !rest.starts_with(['$', '{', '<']),
+        None => {
+            is_sure || is_value(value, false) || (8..=LONGEST).contains(&value.len()) && value.contains('=')
+        }
+    }
+}
+
+/// What follows the scheme in a value of `Authorization`.
+fn scheme(value: &str) -> Option<&str> {
+    let is_scheme = |scheme: &&&str| {
+        let start = value.get(..scheme.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    };
+    let scheme = SCHEMES.iter().find(is_scheme)?;
+    Some(value[scheme.len()..].trim_start_matches(' '))
+}
+
+/// Whether a recording must not show this value. If it is not sure that it is one, it has to look like one.
+fn is_value(value: &str, is_sure: bool) -> bool {
+    if is_switch(value) || value.bytes().all(|byte| byte.is_ascii_digit()) {
+        return false;
+    }
+    let has = |is_one: fn(char) -> bool| value.contains(is_one);
+    let is_mixed =
+        || has(|c| c.is_ascii_digit()) && has(|c| c.is_ascii_alphabetic()) && !has(char::is_whitespace);
+    value.len() >= 4 && (is_sure || (8..=LONGEST).contains(&value.len()) && is_mixed() && !is_name(value))
+}
+
+/// Whether a recording must not show this value, which stands behind this name in a list.
+pub fn is_given(name: &str, value: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    if HEADERS.iter().any(|header| name.ends_with(header)) {
+        is_header_value(value, false)
+    } else {
+        LABELS.iter().any(|label| name.ends_with(label)) && is_value(value, false)
+    }
+}
+
+/// Whether this is code that says where a value comes from: `sha256(x)`, `$TOKEN_2`, `self.auth2.token`, `Vec<u8`.
+fn is_code(value: &str) -> bool {
+    let is_start = |part: &str| part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let is_rest = |part: &str| {
+        part.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    if let Some(variable) = value.strip_prefix(['$', '{', '<']) {
+        let name = variable.trim_start_matches(['{', '(']);
+        return is_start(name) && (value.starts_with('<') || is_rest(name));
+    }
+    let parts = |text: &str| {
+        text.replace("::", ".")
+            .split('.')
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    match value.find(['(', '[', '{', '<']) {
+        Some(at) => {
+            let path = parts(value[..at].trim_end_matches('!'));
+            path.iter().all(|part| is_start(part) && is_rest(part))
+        }
+        None => parts(value).iter().all(|part| is_word(part)),
+    }
+}
+
+/// Whether a word of code has few digits at its end alone, if any.
+fn is_word(word: &str) -> bool {
+    let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_letters = letters
+        .bytes()
+        .all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+    !letters.is_empty() && is_letters && word.len() - letters.len() <= 3
+}
+
+/// Whether this is the name of a type or a variable, for all its digits: `Uint8Array`, `uint64_t`, `oauth2_token`.
+fn is_name(text: &str) -> bool {
+    let is_snake = text.contains('_') && text.split('_').all(|part| part.is_empty() || is_word(part));
+    let is_camel = || {
+        let mut before = '\0';
+        let mut humps = 0;
+        for c in text.chars() {
+            // A digit ends a hump.
+            if !c.is_ascii_alphanumeric() || before.is_ascii_digit() && c.is_ascii_lowercase() {
+                return false;
+            }
+            humps += usize::from(c.is_ascii_uppercase() && !before.is_ascii_uppercase());
+            before = c;
+        }
+        let digits = text.bytes().filter(u8::is_ascii_digit).count();
+        text.starts_with(|c: char| c.is_ascii_uppercase())
+            && humps >= 2
+            && digits <= 5
+            && humps + digits <= text.len() / 2
+            && !before.is_ascii_digit()
+    };
+    is_snake || is_camel()
+}
+
+/// What follows blanks, and line ends as JSON writes them within a string.
+fn skip_blanks(text: &str) -> &str {
+    let mut rest = text;
+    loop {
+        let next = rest.trim_start();
+        let escape = next.trim_start_matches('\\');
+        match escape.strip_prefix(['n', 'r', 't']) {
+            Some(behind) if escape.len() < next.len() => rest = behind,
+            _ => return next,
+        }
+    }
+}
+
 /// A quote at the beginning, escaped if it is within a string of JSON: the number of backslashes, the quote, and what follows.
 fn opening_quote(text: &str) -> Option<(usize, char, &str)> {
     let quoted = text.trim_start_matches('\\');
@@ -402,6 +627,32 @@ mod tests {
                 r#"{\\\"api_key\\\": \\\"*\\\"}"#,
             ),
             (r#"{"secret":"a\"b\\","n":1}"#, r#"{"secret":"*","n":1}"#),
+            // Headers in the forms in which programs print them.
+            (r#"["Authorization", "Basic dTpw"]"#, r#"["Authorization", "*"]"#),
+            (
+                r#"{"rawHeaders":["Host","a","X-Api-Key","abcd1234"]}"#,
+                r#"{"rawHeaders":["Host","a","X-Api-Key","*"]}"#,
+            ),
+            (
+                r#"{"text":"[\"Cookie\",\n \"id=abcdefg\"]"}"#,
+                r#"{"text":"[\"Cookie\",\n \"*\"]"}"#,
+            ),
+            (
+                r#"{"Authorization": ["Basic dTpw"], "n": 1}"#,
+                r#"{"Authorization": ["*"], "n": 1}"#,
+            ),
+            (
+                r#"{"set-cookie":["a=1", "b=2"],"n":["c"]}"#,
+                r#"{"set-cookie":["*", "*"],"n":["c"]}"#,
+            ),
+            (
+                r#"{"Authorization" : "Basic dTpw"}"#,
+                r#"{"Authorization" : "*"}"#,
+            ),
+            ("'Authorization' => 'Basic dTpw',", "'Authorization' => '*',"),
+            (r#"['--api-token', 'abcd1234']"#, r#"['--api-token', '*']"#),
+            ("Authorization = Basic dTpw", "Authorization = *"),
+            ("secret_access_key = wJalrXUtn1EMI", "secret_access_key = *"),
         ] {
             for care in [Care::Evidence, Care::Recording] {
                 assert_eq!(hidden(text, care), expected, "{care:?}");
@@ -440,6 +691,9 @@ mod tests {
             many("token='"),
             many("https://"),
             many("bearer "),
+            many("\"cookie\",\""),
+            many("\"cookie\":[\"a\", \""),
+            many("\"token\" = "),
         ] {
             for care in [Care::Evidence, Care::Recording] {
                 assert!(find(&text, care).len() <= text.len());
@@ -470,6 +724,35 @@ mod tests {
             for care in [Care::Evidence, Care::Recording] {
                 assert_eq!(hidden(text, care), text, "{care:?}");
             }
+        }
+        // Code, with digits in it. Evidence need not know code.
+        for text in [
+            "token=sha256(key)",
+            "token=base64.b64encode(data)",
+            "login(token=auth2.token)",
+            "password=$DB_PASSWORD_2",
+            "password=${DB_PASSWORD_2}",
+            "token: Uint8Array,",
+            "private_key: X509Certificate",
+            "secret: std::option::Option<u64>",
+            "token: oauth2_token",
+            "npm_package_engines_node18",
+            r#"headers: ["Authorization", "X-Request-Id"], required: ["token", "password"]"#,
+            r#"if token == "abcd1234" {"#,
+            r#"let authorization = headers2.get("authorization");"#,
+            r#"curl -H "Authorization: Bearer $TOKEN""#,
+            r#""Authorization": "Bearer " + token2"#,
+        ] {
+            assert_eq!(hidden(text, Care::Recording), text);
+        }
+        // What looks a bit like code and is a secret.
+        for (text, shown) in [
+            ("password=Tr0ub4dor&3", "password=*&3"),
+            ("password=pa$$w0rd1", "password=*"),
+            ("token=v1.3f9ad0c1.77", "token=*"),
+            ("token: hunter2222", "token: *"),
+        ] {
+            assert_eq!(hidden(text, Care::Recording), shown);
         }
     }
 }

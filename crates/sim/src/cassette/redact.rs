@@ -209,7 +209,7 @@ impl Redactor {
             if self.rules.pointers.iter().any(|pointer| place.is_in(pointer)) {
                 return (text != SECRET).then(|| SECRET.to_owned());
             }
-            if let Some(with) = place.key().and_then(|key| scan::by_key(place, key, text)) {
+            if let Some(with) = scan::by_place(place, text) {
                 // A recording of a replay is not redacted twice.
                 return (!text.starts_with("{{")).then(|| with.to_owned());
             }
@@ -232,11 +232,7 @@ impl Redactor {
         }
         let mut leaks = Vec::new();
         strings::rewrite(line, |place, text| {
-            let by_key = place
-                .key()
-                .filter(|_| !place.is_key)
-                .and_then(|key| scan::by_key(place, key, text));
-            if by_key.is_some() && !text.starts_with("{{") {
+            if scan::by_place(place, text).is_some() && !text.starts_with("{{") {
                 leaks.push(format!("the value of {}", place.key().unwrap_or_default()));
             } else {
                 leaks.extend(self.leaks(text));

@@ -33,8 +33,22 @@ pub(super) fn is_secret_name(name: &str) -> bool {
     SECRET_NAMES.iter().any(|end| name.ends_with(end)) || name.ends_with("pat") && name.len() > 8
 }
 
+/// The placeholder of a value because of its place.
+pub(super) fn by_place(place: &StringPlace<'_>, text: &str) -> Option<&'static str> {
+    if place.is_key {
+        return None;
+    }
+    let by_name = || {
+        place
+            .name
+            .is_some_and(|name| outrigger_secrets::is_given(name, text))
+    };
+    let by_key = place.key().and_then(|key| by_key(place, key, text));
+    by_key.or_else(|| by_name().then_some(SECRET))
+}
+
 /// The placeholder of a value because of its key.
-pub(super) fn by_key(place: &StringPlace<'_>, key: &str, text: &str) -> Option<&'static str> {
+fn by_key(place: &StringPlace<'_>, key: &str, text: &str) -> Option<&'static str> {
     let name = plain_name(key);
     let in_account = place
         .path

@@ -19,6 +19,8 @@ pub(super) struct StringPlace<'a> {
     pub(super) path: &'a [PathStep],
     /// Whether the string is a key.
     pub(super) is_key: bool,
+    /// What it may be called by: the string before it in its list, or the `name` of its object.
+    pub(super) name: Option<&'a str>,
 }
 
 impl StringPlace<'_> {
@@ -57,6 +59,7 @@ pub(super) fn rewrite(
     let bytes = json.as_bytes();
     let mut containers: Vec<Container> = Vec::new();
     let mut path: Vec<PathStep> = Vec::new();
+    let mut names: Vec<Option<String>> = Vec::new();
     let mut changed: Option<String> = None;
     let mut copied = 0;
     let mut at = 0;
@@ -73,6 +76,7 @@ pub(super) fn rewrite(
                         &path
                     },
                     is_key,
+                    name: names.last().and_then(Option::as_deref),
                 };
                 if let Some(replacement) = change(&place, &decoded)
                     && replacement != decoded
@@ -82,8 +86,13 @@ pub(super) fn rewrite(
                     text.push_str(&encode(&replacement));
                     copied = (end + 1).min(bytes.len());
                 }
-                if is_key && let Some(last) = path.last_mut() {
-                    *last = PathStep::Key(decoded.into_owned());
+                match (path.last_mut(), names.last_mut()) {
+                    (Some(last), _) if is_key => *last = PathStep::Key(decoded.into_owned()),
+                    (Some(PathStep::Key(key)), Some(name)) if key == "name" => {
+                        *name = Some(decoded.into_owned())
+                    }
+                    (Some(PathStep::Index(_)), Some(name)) => *name = Some(decoded.into_owned()),
+                    _ => {}
                 }
                 at = end + 1;
                 continue;
@@ -91,14 +100,17 @@ pub(super) fn rewrite(
             b'{' => {
                 containers.push(Container::Object(true));
                 path.push(PathStep::Key(String::new()));
+                names.push(None);
             }
             b'[' => {
                 containers.push(Container::List);
                 path.push(PathStep::Index(0));
+                names.push(None);
             }
             b'}' | b']' => {
                 containers.pop();
                 path.pop();
+                names.pop();
             }
             b':' => {
                 if let Some(Container::Object(key)) = containers.last_mut() {

@@ -72,6 +72,8 @@ async fn nothing_that_was_planted_is_in_the_file() {
         json!({"type": "user", "text": format!("the token is {TOKEN}, and the phrase {PHRASE}.")}).to_string(),
         json!({"type": "user", "text": "-----BEGIN RSA PRIVATE KEY-----\nplanted\n-----END RSA PRIVATE KEY-----\nafter"}).to_string(),
         json!({"type": "user", "headers": {"Authorization": "Bearer planted", "cookie": "planted"}, "api_key": "planted"}).to_string(),
+        json!({"type": "user", "raw": ["Host", "here", "Authorization", "Basic planted"], "all": [["cookie", "id=planted"]],
+               "har": [{"name": "X-Api-Key", "value": "planted0"}]}).to_string(),
         json!({"type": "user", "text": "curl -H 'Authorization: Bearer planted' and X-Api-Key: planted\nAPI_TOKEN=planted"}).to_string(),
         json!({"type": "user", "text": "jane.planted@example.com wrote", "hidden": {"a": {"here": "planted"}}, "n": "planted-123"}).to_string(),
         json!({"type": "control_response", "response": {"subtype": "success", "response": {"account": {
