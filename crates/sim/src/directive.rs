@@ -202,12 +202,12 @@ fn blocks(name: &str, rest: &str) -> Result<Option<Vec<Step>>, String> {
                 return Err("names no tool".into());
             }
             let input: Map<String, Value> =
-                json(input).map_err(|error| format!("input is no JSON object: {error}"))?;
+                json(input).map_err(|error| format!("input is no JSON object{}", why(&error)))?;
             Call::new(tool, Value::Object(input)).into()
         }
         "json" => {
             let blocks: Vec<Map<String, Value>> =
-                json(rest).map_err(|error| format!("not a list of objects: {error}"))?;
+                json(rest).map_err(|error| format!("not a list of objects{}", why(&error)))?;
             return Ok(Some(blocks.into_iter().map(Step::Block).collect()));
         }
         _ => return Ok(None),
@@ -251,6 +251,15 @@ impl Arguments {
             }
         }
         Ok(arguments)
+    }
+}
+
+/// Where JSON is wrong. That it is something else than was wanted is told already, in other words than those of Rust.
+fn why(error: &serde_json::Error) -> String {
+    if error.is_data() {
+        String::new()
+    } else {
+        format!(": {error}")
     }
 }
 
@@ -347,6 +356,7 @@ mod tests {
         ] {
             let error = parse(line).unwrap_err();
             assert_eq!(error.line, line);
+            assert!(!error.to_string().contains("invalid type"), "{error}");
         }
     }
 }

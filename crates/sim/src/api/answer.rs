@@ -139,6 +139,17 @@ fn own_answer(shared: &ApiShared, request: &ApiRequest, length: u64) -> Result<V
     }
 }
 
+/// The highest number of an answer of which a call is in this request.
+fn last_call(body: &Value) -> u64 {
+    let messages = body["messages"].as_array().into_iter().flatten();
+    let blocks = messages
+        .filter_map(|message| message["content"].as_array())
+        .flatten();
+    let ids = blocks.filter_map(|block| block["id"].as_str()?.strip_prefix("toolu_sim_"));
+    let numbers = ids.filter_map(|id| id.split('_').next()?.parse::<u32>().ok());
+    numbers.max().unwrap_or_default().into()
+}
+
 async fn respond(
     shared: &Arc<ApiShared>,
     request: &ApiRequest,
@@ -154,6 +165,10 @@ async fn respond(
         Body::Fault(fault) => return respond_fault(&fault, request.number, settling),
         Body::Dropped => return break_off(&line.0, settling).await,
     };
+    // A conversation may have begun with another server.
+    shared
+        .answered
+        .fetch_max(last_call(&request.body), Ordering::Relaxed);
     let context = MessageContext {
         number: shared.answered.fetch_add(1, Ordering::Relaxed) + 1,
         model: request.model().unwrap_or_default(),

@@ -324,6 +324,10 @@ impl Context {
         let kept = transcript::load(&self.config)?;
         let mut state = self.state();
         if let Some(kept) = &kept {
+            state.ids.go_on(kept.messages, kept.seen.len());
+            if self.config.fork && self.config.session_id.is_none() {
+                state.session_id = state.ids.uuid();
+            }
             if !self.config.fork {
                 state.session_id.clone_from(&kept.session_id);
                 state.past.clone_from(&kept.seen);
@@ -333,8 +337,6 @@ impl Context {
             let prompt = |record: &&Value| transcript::is_prompt(record);
             state.prompts = kept.chain.iter().filter(prompt).count();
             if let Some(deferred) = &kept.deferred {
-                let answers = |record: &&Value| record["type"] == "assistant";
-                state.ids.skip_messages(kept.chain.iter().filter(answers).count());
                 state.deferred = Some(deferred.clone());
             }
             let last = kept.chain.iter().rev();

@@ -85,6 +85,8 @@ pub(super) enum Why {
 pub(super) struct Blocked {
     pub(super) path: PathBuf,
     pub(super) access: Access,
+    /// The link by which a command would write to this path, which is outside by it alone.
+    pub(super) link: Option<PathBuf>,
     /// Whether the command only redirects its output to this path.
     pub(super) redirected: bool,
 }
@@ -125,7 +127,7 @@ impl Why {
         matches!(
             self,
             Self::LedOut(..) | Self::Sensitive(_) | Self::Critical(_) | Self::Background
-        )
+        ) || matches!(self, Self::Path(blocked) if blocked.link.is_some())
     }
 }
 
@@ -242,12 +244,11 @@ pub(super) fn is_kept_from_plans(ctx: &Context, state: &AgentState, mode: CallMo
 }
 
 /// Where a link leads that a file tool would write to: it writes to no link.
-fn written_link(ctx: &Context, tool: &str, input: &Value) -> Option<(PathBuf, PathBuf)> {
+fn written_link(ctx: &Context, area: &Area, tool: &str, input: &Value) -> Option<(PathBuf, PathBuf)> {
     let path = PathBuf::from(input["file_path"].as_str()?);
     let writes = matches!(tool, "Edit" | "Write");
     let is_link = ctx.config.real_tools && writes && path.is_symlink();
-    let target = is_link.then(|| path.canonicalize().ok())??;
-    Some((path, target))
+    is_link.then(|| (path.clone(), area.resolved(&path)))
 }
 
 pub(super) fn decide(
@@ -305,7 +306,17 @@ pub(super) fn decide(
             firm: true,
         };
     }
-    if let Some((link, target)) = written_link(ctx, tool, input) {
+    if let (true, Accessed::File(_, path)) = (tool == "Read", call.what)
+        && scene.area.is_endless(Path::new(path))
+    {
+        return Verdict::Deny {
+            message: format!("Refusing to read {path}: its links lead to each other."),
+            reason: "other",
+            source: "config",
+            firm: true,
+        };
+    }
+    if let Some((link, target)) = written_link(ctx, &scene.area, tool, input) {
         let message = format!(
             "Refusing to write {}: it is a symbolic link. Write to the link's target path instead: {}.",
             link.display(),
@@ -627,8 +638,17 @@ impl DecisionScene<'_> {
     fn part(&self, command: &ShellCommand, at: &Path) -> CommandPart {
         let paths = command.paths(at, self.home);
         let blocked = |path: &PathBuf, access| Blocked {
-            path: self.area.resolved(path),
+            // What is not there is not read elsewhere.
+            path: match access {
+                Access::Read if self.area.is_dangling(path) => path.clone(),
+                _ => self.area.resolved(path),
+            },
             access,
+            link: self
+                .area
+                .led_out(path)
+                .filter(|_| access == Access::Write)
+                .map(|_| path.clone()),
             redirected: paths.redirected.contains(path),
         };
         // Which files are written must be known.
@@ -638,6 +658,7 @@ impl DecisionScene<'_> {
                 Blocked {
                     path,
                     access,
+                    link: None,
                     redirected,
                 },
                 true,

@@ -9,8 +9,10 @@ use super::brain::{CallPlan, ToolOutcome};
 use super::caller::ModelCall;
 use super::context::{AgentState, Context};
 use super::models::Model;
+use super::paths::Area;
 use super::rules::{Access, Accessed, RuleRoots, Subject};
 use super::{BYPASS, background, commands, edits, files, not_simulated, paths, payload, plans, shell};
+use crate::word_list::WordList;
 
 /// A path as the tools take it.
 pub(super) fn absolute(ctx: &Context, path: &str) -> String {
@@ -18,9 +20,23 @@ pub(super) fn absolute(ctx: &Context, path: &str) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// The contents of a file, if it exists and is text.
+/// The contents of a file, if it exists. What is no text is shown as far as it can be.
 pub(super) async fn load(ctx: &Context, path: &str, real: bool) -> Option<String> {
-    String::from_utf8(load_bytes(ctx, path, real).await?).ok()
+    Some(edits::decoded(&load_bytes(ctx, path, real).await?).0)
+}
+
+/// Why a file must not be changed: it is no text that can be written again.
+async fn unwritable(ctx: &Context, path: &str, real: bool) -> Option<String> {
+    let (_, flaw) = edits::decoded(&load_bytes(ctx, path, real).await?);
+    flaw.map(|flaw| format!("File {flaw}. Nothing was written, since it would be something else then."))
+}
+
+/// Why nothing can be written there: a directory on the way is a link to nothing.
+fn no_way(path: &str, real: bool) -> Option<String> {
+    let is_dangling = |above: &Path| above.is_symlink() && !above.exists();
+    let mut above = Path::new(path).ancestors().skip(1);
+    let is_found = real && above.any(is_dangling);
+    is_found.then(|| format!("Refusing to write {path}: a directory on the way is a link to nothing."))
 }
 
 /// The contents of a file, if it exists. What is no file, such as a pipe, might never end.
@@ -54,7 +70,8 @@ pub(super) async fn store(ctx: &Context, path: &str, content: &str, real: bool) 
         if let Some(parent) = std::path::Path::new(path).parent() {
             tokio::fs::create_dir_all(parent).await?;
         }
-        tokio::fs::write(path, content).await
+        let before = tokio::fs::read(path).await.unwrap_or_default();
+        tokio::fs::write(path, edits::encoded(content, &before)).await
     } else {
         ctx.state().files.insert(path.to_owned(), content.to_owned());
         Ok(())
@@ -236,6 +253,15 @@ pub(super) async fn unfit(ctx: &Context, by: &Viewer, call: &ModelCall) -> Optio
     };
     let text = |key: &str| call.used[key].as_str().unwrap_or_default();
     let path = absolute(ctx, text("file_path"));
+    if real
+        && matches!(&*call.name, "Edit" | "Write")
+        && Area::new(ctx, &ctx.state()).is_endless(Path::new(&path))
+    {
+        let name = &call.name;
+        return Some(format!(
+            "Error calling tool ({name}): ELOOP: too many symbolic links encountered, stat '{path}'"
+        ));
+    }
     if let Some(why) = outside_worktree(ctx, &call.name, &call.used) {
         return Some(why);
     }
@@ -260,19 +286,17 @@ pub(super) async fn unfit(ctx: &Context, by: &Viewer, call: &ModelCall) -> Optio
         }
         "Write" => unknown(ctx, by, &path, real).await.map(str::to_owned),
         "Read" => {
-            // Calls of one response are asked about in their order, so nothing is waited for here.
-            let bytes = match real {
-                true if !Path::new(&path).is_file() => return None,
-                true => std::fs::read(&path).ok()?,
-                false => ctx.state().files.get(&path)?.clone().into_bytes(),
+            let is_there = match real {
+                true => Path::new(&path).is_file(),
+                false => ctx.state().files.contains_key(&path),
             };
             let kind = kind_of(&path);
-            if KINDS.contains(&kind) {
+            let lower = kind.to_ascii_lowercase();
+            if is_there && KINDS.contains(&&*lower) {
                 return Some(not_simulated::call(&format!("Read of a .{kind} file")));
             }
-            let is_text = std::str::from_utf8(&bytes).is_ok_and(|text| !text.contains('\0'));
-            (!is_text).then(|| {
-                format!("This tool cannot read binary files. The file appears to be a binary .{kind} file.")
+            BINARY.has(&lower).then(|| {
+                format!("This tool cannot read binary files. The file appears to be a binary .{lower} file.")
             })
         }
         "Edit" if kind_of(&path) == "ipynb" => {
@@ -288,6 +312,9 @@ pub(super) async fn unfit(ctx: &Context, by: &Viewer, call: &ModelCall) -> Optio
             }
             if !old.is_empty() && is_strange(ctx, by, &path, real) {
                 return Some(UNREAD.to_owned());
+            }
+            if let Some(why) = unwritable(ctx, &path, real).await {
+                return Some(why);
             }
             let content = load(ctx, &path, real).await;
             let content = content.as_deref().map(edits::plain);
@@ -338,6 +365,14 @@ pub(super) fn outside_worktree(ctx: &Context, tool: &str, input: &Value) -> Opti
     })
 }
 
+/// Kinds of files that are not read, whatever is in them.
+const BINARY: WordList = WordList(
+    "3ds 7z a aac ai aiff app avi avif bin blend bmp bz2 class dat data db deb dll doc docx dylib ear eot eps exe fig fla \
+     flac flv gz heic ico idx iso jar lib lockb m4a m4v max mdb mkv mov mp3 mp4 mpeg mpg msi node o obj odp ods odt ogg opus \
+     otf ppt pptx psd pyc pyo rar rlib rpm sketch so sqlite sqlite3 swf tar tgz tif tiff ttf war wasm wav webm wma wmv woff \
+     woff2 xd xls xlsx xz z zip",
+);
+
 /// What is shown otherwise than as text.
 const KINDS: &[&str] = &["gif", "ipynb", "jpeg", "jpg", "pdf", "png", "webp"];
 
@@ -369,9 +404,10 @@ pub(super) async fn read(ctx: &Context, by: &Viewer, input: &Value, real: bool) 
     if real && is_linked_output(ctx, Path::new(&path)) {
         return ToolOutcome::error(format!("task output swap refused: {path} is a link"));
     }
-    let Some(content) = load(ctx, &path, real).await else {
+    let Some(bytes) = load_bytes(ctx, &path, real).await else {
         return ToolOutcome::error(no_such_file(ctx, &path, real));
     };
+    let (content, flaw) = edits::decoded(&bytes);
     let is_part = ["offset", "limit"].iter().any(|key| input[*key].is_u64()) || input["allow_large"] == true;
     if content.len() > LARGEST && !is_part {
         return ToolOutcome::error(format!(
@@ -382,6 +418,7 @@ pub(super) async fn read(ctx: &Context, by: &Viewer, input: &Value, real: bool) 
     }
     let seen = content.clone();
     let content = edits::plain(content.trim_start_matches(edits::MARK));
+    let content = content.strip_suffix('\r').unwrap_or(&content);
     let lines: Vec<&str> = content.split('\n').collect();
     let first = input["offset"].as_u64().unwrap_or(1) as usize;
     let most = input["limit"].as_u64().map_or(usize::MAX, |most| most as usize);
@@ -392,7 +429,8 @@ pub(super) async fn read(ctx: &Context, by: &Viewer, input: &Value, real: bool) 
         .copied()
         .collect();
     let numbered = shown.iter().enumerate();
-    let numbered = numbered.map(|(n, line)| format!("{}\t{line}", n + first));
+    let numbered =
+        numbered.map(|(n, line)| format!("{}\t{}", n + first, line.strip_suffix('\r').unwrap_or(line)));
     let mut length = 0;
     let fits = |line: &String| {
         length += line.len() + 1;
@@ -415,11 +453,15 @@ pub(super) async fn read(ctx: &Context, by: &Viewer, input: &Value, real: bool) 
         details["file"]["truncatedByTokenCap"] = json!(true);
     }
     let warning = match lines.len() {
-        _ if content.is_empty() => "the file exists but the contents are empty.".to_owned(),
         count if first > count => format!(
             "the file exists but is shorter than the provided offset ({first}). The file has {count} lines."
         ),
-        _ => return file_outcome(numbered.join("\n"), details),
+        _ if content.is_empty() => "the file exists but the contents are empty.".to_owned(),
+        _ => {
+            let note =
+                flaw.map(|flaw| format!("\n\n[This file {flaw}. Edit and Write refuse to change it.]"));
+            return file_outcome(numbered.join("\n") + &note.unwrap_or_default(), details);
+        }
     };
     let text = format!("<system-reminder>Warning: {warning}</system-reminder>");
     file_outcome(text, details)
@@ -432,6 +474,9 @@ pub(super) async fn write(ctx: &Context, by: &Viewer, input: &Value, real: bool)
     let content = input["content"].as_str().unwrap_or_default();
     // Somebody may have named another file behind the check.
     if let Some(why) = unknown(ctx, by, &path, real).await {
+        return ToolOutcome::error(why);
+    }
+    if let Some(why) = no_way(&path, real).or(unwritable(ctx, &path, real).await) {
         return ToolOutcome::error(why);
     }
     let original = load(ctx, &path, real).await;
@@ -508,6 +553,9 @@ pub(super) async fn edit(ctx: &Context, by: &Viewer, input: &Value, real: bool) 
         (meant, edited)
     };
     let stored = edits::with_ends_of(&content, &edited);
+    if let Some(why) = no_way(&path, real) {
+        return ToolOutcome::error(why);
+    }
     if let Err(error) = store(ctx, &path, &stored, real).await {
         return ToolOutcome::error(error.to_string());
     }

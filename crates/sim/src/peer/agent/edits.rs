@@ -9,6 +9,38 @@ const AROUND: usize = 3;
 /// What begins a file whose editor has marked it as Unicode.
 pub(super) const MARK: char = '\u{feff}';
 
+/// What begins a file of 16-bit units, the lower byte first.
+const WIDE: &[u8] = &[0xFF, 0xFE];
+
+/// The text of a file, and why it must not be changed, if that would make something else of the file.
+pub(super) fn decoded(bytes: &[u8]) -> (String, Option<&'static str>) {
+    if let Some(units) = bytes.strip_prefix(WIDE) {
+        let units = units
+            .chunks_exact(2)
+            .map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
+        let chars = char::decode_utf16(units).map(|char| char.unwrap_or(char::REPLACEMENT_CHARACTER));
+        return (std::iter::once(MARK).chain(chars).collect(), None);
+    }
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    let flaw = if bytes.starts_with(&[0xFE, 0xFF]) {
+        Some("is UTF-16 with the higher byte first")
+    } else if bytes.iter().take(8 << 10).any(|byte| *byte == 0) {
+        Some("has NUL bytes")
+    } else {
+        std::str::from_utf8(bytes).is_err().then_some("is no UTF-8")
+    };
+    (text, flaw)
+}
+
+/// The bytes of a text, in the encoding that the file has before.
+pub(super) fn encoded(text: &str, before: &[u8]) -> Vec<u8> {
+    if before.starts_with(WIDE) && text.starts_with(MARK) {
+        text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+    } else {
+        text.as_bytes().to_vec()
+    }
+}
+
 /// A text as the tools see it, whose lines end with a newline alone.
 pub(super) fn plain(text: &str) -> String {
     text.replace("\r\n", "\n")
@@ -85,9 +117,14 @@ pub(super) fn replaced(text: &str, old: &str, meant: &str, new: &str, all: bool)
 
 /// What changed, with the lines around it.
 pub(super) fn patch(before: &str, after: &str) -> Value {
+    // A lone carriage return ends no line.
+    let (before, after): (Vec<&str>, Vec<&str>) = (
+        before.split_inclusive('\n').collect(),
+        after.split_inclusive('\n').collect(),
+    );
     let diff = TextDiff::configure()
         .algorithm(Algorithm::Myers)
-        .diff_lines(before, after);
+        .diff_slices(&before, &after);
     let hunk = |ops: &Vec<similar::DiffOp>| {
         let changes = ops.iter().flat_map(|op| diff.iter_changes(op));
         let mut lines = Vec::new();
@@ -121,6 +158,27 @@ pub(super) fn patch(before: &str, after: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_keep_their_encoding_or_are_not_changed() {
+        let wide = b"\xFF\xFEo\0\r\0\n\0";
+        assert_eq!(decoded(wide), ("\u{feff}o\r\n".to_owned(), None));
+        assert_eq!(encoded("\u{feff}x", wide), b"\xFF\xFEx\0");
+        assert_eq!(
+            encoded("\u{feff}x", "\u{feff}".as_bytes()),
+            "\u{feff}x".as_bytes()
+        );
+        for (bytes, shown) in [
+            (&b"a\0b"[..], "a\0b"),
+            (b"caf\xE9", "caf\u{fffd}"),
+            (b"\xFE\xFF\0o", "\u{fffd}\u{fffd}\0o"),
+        ] {
+            let (text, flaw) = decoded(bytes);
+            assert!(text == shown && flaw.is_some(), "{text:?}");
+        }
+        assert_eq!(decoded("é\n".as_bytes()).1, None);
+        assert_eq!(patch("one\rtwo\r", "x\rtwo\r")[0]["lines"][0], "-one\rtwo\r");
+    }
 
     #[test]
     fn patches() {

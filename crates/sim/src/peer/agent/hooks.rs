@@ -188,7 +188,10 @@ impl Context {
         }
         let (session_id, mode, model, made_up) = {
             let mut state = self.state();
-            let made_up = state.ids.uuid();
+            let made_up = match event {
+                "PostToolBatch" => format!("hook-{}", state.ids.uuid()),
+                _ => state.ids.uuid(),
+            };
             (
                 state.session_id.clone(),
                 state.mode_of(cause.agent).name.to_owned(),
@@ -493,7 +496,12 @@ impl Caller {
             fields["error"] = outcome.content.clone();
             fields["is_interrupt"] = json!(outcome.content == INTERRUPTED);
         } else {
-            fields["tool_response"] = outcome.details.clone();
+            // Of what a server says hooks get the content alone.
+            let content = outcome
+                .details
+                .get("content")
+                .filter(|_| call.name.starts_with("mcp__"));
+            fields["tool_response"] = content.unwrap_or(&outcome.details).clone();
         }
         let asked = self
             .call_hooks(event, Some(&call.name), Some(&call.id), fields)

@@ -35,11 +35,10 @@ impl Ids {
         self.messages
     }
 
-    /// Goes on behind the messages of another process.
-    pub(super) fn skip_messages(&mut self, count: usize) {
-        self.messages = self
-            .messages
-            .saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+    /// Goes on behind the messages and records of another process, which may have had the same seed.
+    pub(super) fn go_on(&mut self, messages: u32, records: usize) {
+        self.messages = self.messages.max(messages);
+        self.random = Random::new(self.random.next() ^ records as u64);
     }
 
     /// The id of an agent and that of its run.

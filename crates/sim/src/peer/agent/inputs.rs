@@ -68,6 +68,8 @@ enum JsonKind {
     Boolean,
     Array,
     Object,
+    /// An object whose values are strings, or lists of them.
+    Record,
     Any,
 }
 
@@ -116,6 +118,7 @@ impl JsonKind {
             Self::Boolean => (value.is_boolean(), "boolean"),
             Self::Array => (value.is_array(), "array"),
             Self::Object => (value.is_object(), "object"),
+            Self::Record => (value.is_object(), "record"),
             Self::Any => (true, "any"),
         };
         (!fits).then_some(name)
@@ -131,7 +134,7 @@ impl JsonKind {
                 let plain = text.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-');
                 serde_json::from_str::<Value>(text).ok().filter(|_| plain)?
             }
-            Self::Array | Self::Object => serde_json::from_str(text).ok()?,
+            Self::Array | Self::Object | Self::Record => serde_json::from_str(text).ok()?,
         };
         let right = match self {
             Self::Integer => value.is_number(),
@@ -245,6 +248,19 @@ impl InputFlaws {
                     "The parameter `{path}` type is expected as `{expected}` but provided as `{seen}`"
                 ));
                 continue;
+            }
+            if let (JsonKind::Record, Some(values)) = (field.is, value.as_object()) {
+                let is_text = |value: &Value| match value {
+                    Value::Array(items) => items.iter().all(Value::is_string),
+                    value => value.is_string(),
+                };
+                let others = values.iter().filter(|(_, value)| !is_text(value));
+                self.mistyped.extend(others.map(|(key, value)| {
+                    let seen = JsonKind::of(value);
+                    format!(
+                        "The parameter `{path}.{key}` type is expected as `string` but provided as `{seen}`"
+                    )
+                }));
             }
             if let Some(issue) = field.issue(&path, value) {
                 self.others.push((path.clone(), issue));

@@ -712,6 +712,12 @@ pub(super) async fn run(ctx: &Context, found: &FoundTool, input: &Value, tool_us
         Ok(result) => result,
         Err(error) => return ToolOutcome::error(error),
     };
+    if let Some(place) = malformed(&result) {
+        let server = &found.server;
+        return ToolOutcome::error(format!(
+            "MCP server \"{server}\" returned a malformed result: {place} is no content"
+        ));
+    }
     if result["isError"] == true {
         let text = text_of(&result);
         return ToolOutcome::error(if text.is_empty() {
@@ -721,27 +727,66 @@ pub(super) async fn run(ctx: &Context, found: &FoundTool, input: &Value, tool_us
         });
     }
     let mut outcome = ToolOutcome::text("");
+    let mut details = json!({});
     if let Some(structured) = result.get("structuredContent") {
-        let text = json!(structured.to_string());
-        let mut details = json!({"content": text, "structuredContent": structured});
+        outcome.content = json!(structured.to_string());
+        details["content"] = outcome.content.clone();
+        details["structuredContent"] = structured.clone();
         details.put("_meta", result.get("_meta"));
-        outcome.content = text;
         return outcome.with_details(details);
     }
     let blocks = result["content"].as_array().map_or(&[][..], Vec::as_slice);
     let shown = blocks.iter().flat_map(|block| shown(ctx, &found.server, block));
     outcome.content = Value::Array(shown.collect());
-    outcome.details = outcome.content.clone();
+    details["content"] = outcome.content.clone();
     let links = blocks.iter().filter(|block| block["type"] == "resource_link");
     let links: Vec<Value> = links.map(link).collect();
     if !links.is_empty() {
-        outcome.details = json!({"content": outcome.content, "resourceLinks": links});
+        details["resourceLinks"] = json!(links);
     }
-    if blocks.is_empty() {
+    details.put("_meta", result.get("_meta"));
+    let has_more = details.as_object().is_some_and(|details| details.len() > 1);
+    outcome.details = if has_more {
+        details
+    } else {
+        details["content"].take()
+    };
+    if blocks.iter().all(|block| block["text"] == "") {
         let name = tool_name(&found.server, &found.tool);
         outcome.content = json!(format!("({name} completed with no output)"));
     }
     outcome
+}
+
+/// The place in a result at which something stands that is no content; none if there is nothing of the kind.
+fn malformed(result: &Value) -> Option<String> {
+    let is_block = |block: &Value| {
+        let has = |value: &Value, keys: &[&str]| keys.iter().all(|key| value[*key].is_string());
+        match block["type"].as_str() {
+            Some("text") => has(block, &["text"]),
+            Some("image" | "audio") => has(block, &["data", "mimeType"]),
+            Some("resource_link") => has(block, &["uri", "name"]),
+            Some("resource") => {
+                let resource = &block["resource"];
+                has(resource, &["uri"]) && (has(resource, &["text"]) || has(resource, &["blob"]))
+            }
+            _ => false,
+        }
+    };
+    match result.get("content")? {
+        Value::Array(blocks) => {
+            let at = blocks.iter().position(|block| !is_block(block))?;
+            Some(format!("content[{at}]"))
+        }
+        _ => Some("content".to_owned()),
+    }
+}
+
+/// Whether data is a picture, by what it begins with.
+fn is_picture(data: &[u8]) -> bool {
+    let begins = |beginning: &[u8]| data.starts_with(beginning);
+    let is_webp = begins(b"RIFF") && data.get(8..12) == Some(b"WEBP");
+    is_webp || begins(b"\x89PNG") || begins(b"\xFF\xD8\xFF") || begins(b"GIF8")
 }
 
 /// A link to a resource, as the host gets it.
@@ -760,7 +805,10 @@ fn shown(ctx: &Context, server: &str, block: &Value) -> Vec<Value> {
     let kind = field(block, "mimeType");
     let data = field(block, "data");
     let saved = |kind: &str, data: &str| {
-        let end = kind.rsplit('/').next().unwrap_or_default();
+        let end = match kind.rsplit('/').next().unwrap_or_default() {
+            "octet-stream" | "" => "bin",
+            end => end,
+        };
         let path = format!("{}.{end}", ctx.result_file().trim_end_matches(".txt"));
         let bytes = STANDARD.decode(data).unwrap_or_default();
         if ctx.config.real_tools {
@@ -768,11 +816,17 @@ fn shown(ctx: &Context, server: &str, block: &Value) -> Vec<Value> {
             let _ = Path::new(&path).parent().map(std::fs::create_dir_all);
             let _ = std::fs::write(&path, &bytes);
         }
-        (path, bytes.len())
+        (path, bytes)
     };
     match block["type"].as_str() {
         Some("image") => {
-            let (path, _) = saved(&kind, &data);
+            let (path, bytes) = saved(&kind, &data);
+            if !is_picture(&bytes) {
+                return vec![
+                    text("[Image could not be processed: the data is no PNG, JPEG, GIF or WebP]".to_owned()),
+                    text(format!("[Image source: {path}]")),
+                ];
+            }
             let source = json!({"type": "base64", "media_type": kind, "data": data});
             vec![
                 json!({"type": "image", "source": source}),
@@ -780,7 +834,8 @@ fn shown(ctx: &Context, server: &str, block: &Value) -> Vec<Value> {
             ]
         }
         Some("audio") => {
-            let (path, size) = saved(&kind, &data);
+            let (path, bytes) = saved(&kind, &data);
+            let size = bytes.len();
             let what = format!("Binary content ({kind}, {size} bytes) saved to {path}");
             vec![text(format!("[Audio from {server}] {what}"))]
         }
@@ -791,6 +846,18 @@ fn shown(ctx: &Context, server: &str, block: &Value) -> Vec<Value> {
             );
             vec![text(format!("[Resource from {server} at {uri}] {said}"))]
         }
+        Some("resource") => {
+            let (uri, kind) = (
+                field(&block["resource"], "uri"),
+                field(&block["resource"], "mimeType"),
+            );
+            let (path, bytes) = saved(&kind, &field(&block["resource"], "blob"));
+            let size = bytes.len();
+            vec![text(format!(
+                "[Resource from {server} at {uri}] Binary content ({kind}, {size} bytes) saved to {path}"
+            ))]
+        }
+        Some("text") => vec![text(field(block, "text"))],
         Some("resource_link") => {
             let about = block["description"].as_str().map(|about| format!(" ({about})"));
             let (name, uri) = (field(block, "name"), field(block, "uri"));

@@ -65,7 +65,8 @@ impl Turn {
             "turn_id": turn_id, "message_id": message_id, "index": 0, "final": true, "delta": text,
         });
         // The turn notices an abort when it continues.
-        let fired = self.fire("MessageDisplay", None, None, fields).await;
+        let id = format!("{message_id}-0");
+        let fired = self.fire("MessageDisplay", None, Some(&id), fields).await;
         let mut content = fired.into_iter().flatten().filter_map(|fired| match fired {
             Fired::Answer(answer) => {
                 let content = &answer["hookSpecificOutput"]["displayContent"];

@@ -85,13 +85,24 @@ impl Area {
 
     /// Whether a path is inside, by its name and where its links lead.
     pub(super) fn includes(&self, path: &Path) -> bool {
-        self.has(path) && self.has(&self.resolved(path))
+        self.has(path) && !self.is_endless(path) && self.has(&self.resolved(path))
     }
 
     /// Where a path leads that is outside by its links alone.
     pub(super) fn led_out(&self, path: &Path) -> Option<PathBuf> {
         let resolved = self.resolved(path);
-        (self.has(path) && !self.has(&resolved)).then_some(resolved)
+        let is_outside = self.is_endless(path) || !self.has(&resolved);
+        (self.has(path) && is_outside).then_some(resolved)
+    }
+
+    /// Whether the links of a path lead to each other.
+    pub(super) fn is_endless(&self, path: &Path) -> bool {
+        self.real && followed(path, MOST_LINKS).is_none()
+    }
+
+    /// Whether the path is a link to something that is not there.
+    pub(super) fn is_dangling(&self, path: &Path) -> bool {
+        self.real && path.is_symlink() && !path.exists()
     }
 
     /// The path without links.
@@ -116,24 +127,78 @@ impl Area {
     }
 }
 
-/// Follows the links of as much of a path as exists.
+/// So many links to things that are not there may follow each other.
+const MOST_LINKS: usize = 40;
+
+/// Follows the links of a path, also to what is not there; a path whose links do not end stays as it is.
 fn resolved(path: &Path) -> PathBuf {
+    followed(path, MOST_LINKS).unwrap_or_else(|| path.to_owned())
+}
+
+/// Where a path leads; nothing if that takes more than so many links to things that are not there.
+fn followed(path: &Path, links: usize) -> Option<PathBuf> {
     for ancestor in path.ancestors() {
-        if let Ok(found) = ancestor.canonicalize() {
-            let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));
-            return if rest.as_os_str().is_empty() {
+        let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));
+        let joined = |found: PathBuf| {
+            if rest.as_os_str().is_empty() {
                 found
             } else {
                 found.join(rest)
-            };
+            }
+        };
+        if let Ok(found) = ancestor.canonicalize() {
+            return Some(joined(found));
+        }
+        if let (Ok(target), Some(beside)) = (ancestor.read_link(), ancestor.parent()) {
+            let beside = followed(beside, links.checked_sub(1)?)?;
+            let target = absolute(&target.to_string_lossy(), &beside, &beside);
+            return followed(&joined(target), links - 1);
         }
     }
-    path.to_owned()
+    Some(path.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn links_lead_also_to_what_is_not_there() {
+        use std::os::unix::fs::symlink;
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        let project = root.join("project");
+        std::fs::create_dir(&project).unwrap();
+        for (link, target) in [
+            ("in", "none"),
+            ("out", "../none"),
+            ("twice", "out"),
+            ("loop", "pool"),
+            ("pool", "loop"),
+        ] {
+            symlink(target, project.join(link)).unwrap();
+        }
+        let area = Area {
+            directories: vec![project.clone()],
+            real: true,
+        };
+        for (path, to, inside) in [
+            ("in", project.join("none"), true),
+            ("in/x", project.join("none/x"), true),
+            ("new", project.join("new"), true),
+            ("out", root.join("none"), false),
+            ("twice", root.join("none"), false),
+            ("out/x", root.join("none/x"), false),
+            ("loop", project.join("loop"), false),
+        ] {
+            let path = project.join(path);
+            assert_eq!(area.resolved(&path), to, "{path:?}");
+            assert_eq!(area.includes(&path), inside, "{path:?}");
+            assert_eq!(area.led_out(&path).is_some(), !inside, "{path:?}");
+        }
+        assert!(area.is_endless(&project.join("pool")) && !area.is_endless(&project.join("twice")));
+    }
 
     #[test]
     fn descriptions() {

@@ -233,6 +233,22 @@ pub(super) fn permission_request(
             "blocked_path": path, "decision_reason": "This path goes up again behind a directory",
             "decision_reason_type": "other",
         })),
+        Why::Path(blocked) if blocked.link.is_some() => {
+            let link = blocked.link.clone().unwrap_or_default();
+            set(json!({
+                "blocked_path": blocked.path.to_string_lossy(), "classifier_approvable": false,
+                "decision_reason": led_out(&link, &blocked.path), "decision_reason_type": "safetyCheck",
+                "suppress_always_allow_rule": true, "permission_suggestions": suggest.hint(&Hint::Files(blocked)),
+            }));
+        }
+        Why::Path(blocked) if area.is_dangling(&blocked.path) => {
+            set(json!({"blocked_path": blocked.path.to_string_lossy()}));
+            if area.is_endless(&blocked.path) {
+                set(
+                    json!({"decision_reason": "Its links lead to each other", "decision_reason_type": "other"}),
+                );
+            }
+        }
         Why::Path(blocked) => {
             let mut suggestions = vec![suggest.rule(&shell::pattern(line))];
             set(json!({"blocked_path": blocked.path.to_string_lossy()}));

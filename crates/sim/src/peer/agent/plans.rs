@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::brain::ToolOutcome;
 use super::context::Context;
+use crate::fields::JsonFields as _;
 
 /// Where plans are kept.
 pub(super) fn directory(ctx: &Context) -> String {
@@ -25,23 +26,55 @@ pub(super) fn written(ctx: &Context) -> Option<(String, String)> {
 
 /// The result of the tool, once the person has answered.
 pub(super) fn answered(input: &Value) -> ToolOutcome {
-    let answers = input["answers"].as_object().into_iter().flatten();
-    let shown: Vec<String> = answers
-        .map(|(question, answer)| {
-            let answer = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
-            format!("\"{question}\"=\"{answer}\"")
-        })
-        .collect();
-    let text = if shown.is_empty() {
-        "The user did not answer the questions.".to_owned()
-    } else {
-        let shown = shown.join(", ");
-        format!(
-            "Your questions have been answered: {shown}. You can now continue with these answers in mind."
-        )
+    let (mut shown, mut are_chosen) = (Vec::new(), true);
+    for question in input["questions"].as_array().into_iter().flatten() {
+        let text = question["question"].as_str().unwrap_or_default();
+        let is_option = |answer: &str| {
+            let options = question["options"].as_array();
+            options.is_some_and(|options| options.iter().any(|option| option["label"] == answer))
+        };
+        let takes_many = question["multiSelect"] == true;
+        let (answer, is_chosen) = match &input["answers"][text] {
+            Value::String(answer) if !answer.is_empty() => {
+                let many = || takes_many && answer.split(", ").all(is_option);
+                (answer.clone(), is_option(answer) || many())
+            }
+            Value::Array(answers) => {
+                let answers: Vec<&str> = answers.iter().filter_map(Value::as_str).collect();
+                let is_chosen =
+                    takes_many && !answers.is_empty() && answers.iter().all(|answer| is_option(answer));
+                (answers.join(","), is_chosen)
+            }
+            _ => continue,
+        };
+        let about = &input["annotations"][text];
+        let (preview, notes) = (about["preview"].as_str(), about["notes"].as_str());
+        let preview = preview.map_or_else(String::new, |preview| format!(" selected preview:\n{preview}"));
+        let noted = notes.map_or_else(String::new, |notes| format!(" notes: {notes}"));
+        shown.push(format!("\"{text}\"=\"{answer}\"{preview}{noted}"));
+        are_chosen &= is_chosen && notes.is_none();
+    }
+    let given = shown.join(", ");
+    let text = match input["response"].as_str() {
+        _ if are_chosen && !shown.is_empty() => {
+            format!(
+                "Your questions have been answered: {given}. You can now continue with these answers in mind."
+            )
+        }
+        _ if !shown.is_empty() => {
+            format!(
+                "The user answered: {given}. Read the answers: they may want something else than was offered."
+            )
+        }
+        Some(response) => format!("The user responded: {response}"),
+        None => "The user did not answer the questions.".to_owned(),
     };
     let answers = input.get("answers").cloned().unwrap_or_else(|| json!({}));
-    ToolOutcome::text(text).with_details(json!({"questions": input["questions"], "answers": answers}))
+    let mut details = json!({"questions": input["questions"], "answers": answers});
+    for key in ["annotations", "response"] {
+        details.put(key, input.get(key));
+    }
+    ToolOutcome::text(text).with_details(details)
 }
 
 /// The tool that begins a plan, and the one that ends it.

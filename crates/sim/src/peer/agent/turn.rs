@@ -181,6 +181,18 @@ impl Turn {
         if let Some(end) = self.answer_locally().await {
             return Err(end);
         }
+        // In a list of blocks such a text goes to the model.
+        let is_blank = |prompt: &QueuedPrompt| {
+            let text = prompt.message["content"].as_str().unwrap_or_default();
+            !text.is_empty() && text.trim().is_empty()
+        };
+        if !self.prompts.is_empty() && self.prompts.iter().all(is_blank) {
+            self.send_init().await;
+            let text = "Blank prompt: there was nothing but whitespace, so the model was not called.";
+            let fields = json!({"content": text, "level": "warning"});
+            self.ctx.send_system("informational", fields).await;
+            return Err(End::NoQuery(text.to_owned()));
+        }
         let (mut context, mut messages) = (Vec::new(), Vec::new());
         let mut blocked = None;
         if queries {

@@ -15,6 +15,7 @@ mod processes;
 mod programs;
 mod requests;
 mod settings;
+mod strange;
 
 use serde_json::{Value, json};
 
@@ -76,6 +77,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         grants::seds(),
         grants::lines(),
         programs::programs(),
+        strange::strange(),
     ]
     .concat()
 }

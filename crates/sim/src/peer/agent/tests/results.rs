@@ -105,3 +105,15 @@ async fn costs_add_up_by_model() {
         (&json!(1000), &json!(1))
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn behind_a_response_that_only_fails_comes_what_is_next() {
+    let mut hand = Hand::ready(Agent::builder()).await;
+    hand.prompt("%error 529 n=1").await;
+    let result = hand.until("result/success").await;
+    assert_eq!(
+        (&result["result"], &result["num_turns"]),
+        (&json!("ok"), &json!(1))
+    );
+    hand.end().await;
+}

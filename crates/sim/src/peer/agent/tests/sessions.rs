@@ -210,17 +210,15 @@ async fn resume_at_an_answer_leaves_the_rest_behind() {
     let (builder, seen) = asked(kept_in(home.path()).seed(6).resume(ID));
     one(builder, "more").await;
     assert_eq!(*seen.lock().unwrap(), [(4, true)]);
+    // At a prompt its answer is left behind.
     let prompt = uuid(2)["uuid"].as_str().unwrap().to_owned();
-    let nowhere = "00000000-0000-4000-8000-00000000ffff".to_owned();
-    for uuid in [prompt, nowhere] {
-        let hand = Hand::new(kept_in(home.path()).resume(ID).resume_session_at(&uuid));
-        refused(
-            hand,
-            &format!("No message found with message.uuid of: {uuid}"),
-            true,
-        )
-        .await;
-    }
+    let (builder, seen) = asked(kept_in(home.path()).seed(7).resume(ID).resume_session_at(prompt));
+    one(builder, "again").await;
+    assert_eq!(*seen.lock().unwrap(), [(3, true)]);
+    let nowhere = "00000000-0000-4000-8000-00000000ffff";
+    let hand = Hand::new(kept_in(home.path()).resume(ID).resume_session_at(nowhere));
+    let why = format!("No message found with message.uuid of: {nowhere}");
+    refused(hand, &why, true).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -342,4 +340,46 @@ async fn the_host_can_have_a_copy() {
     }
     assert_eq!(told, kept[..told.len()]);
     assert_eq!(kept.len(), told.len() + 1, "the cost comes at the end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn ids_do_not_repeat_after_a_resume() {
+    let home = tempfile::tempdir().unwrap();
+    let prompt = format!("{TOUCH}\n%say done");
+    let run = async |builder: Builder| {
+        let mut hand = Hand::ready(builder).await;
+        hand.prompt(&prompt).await;
+        let question = hand.until("control_request/can_use_tool").await;
+        hand.answer(&question, json!({"behavior": "allow"})).await;
+        let result = hand.until("result/success").await;
+        hand.end().await;
+        result["session_id"].as_str().unwrap().to_owned()
+    };
+    let first = run(kept_in(home.path())).await;
+    let path = file(home.path(), &first);
+    let tip = |number: usize| {
+        records(&path)
+            .into_iter()
+            .filter(|record| record["type"] == "assistant")
+            .nth(number)
+    };
+    let answer = tip(0).unwrap()["uuid"].as_str().unwrap().to_owned();
+    // From its end, and from a place before that.
+    run(kept_in(home.path()).resume(&first)).await;
+    run(kept_in(home.path()).resume(&first).resume_session_at(answer)).await;
+    let fork = run(kept_in(home.path()).resume(&first).fork_session(true)).await;
+    assert_ne!(fork, first);
+    let mut seen = std::collections::BTreeSet::new();
+    for record in records(&path) {
+        let blocks = record["message"]["content"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        for id in blocks.iter().map(|block| &block["id"]).chain([&record["uuid"]]) {
+            if let Some(id) = id.as_str() {
+                assert!(seen.insert(id.to_owned()), "{id} is there twice");
+            }
+        }
+    }
+    assert!(seen.len() > 12, "{seen:?}");
 }

@@ -1,7 +1,7 @@
 //! Reading a session back.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -28,6 +28,8 @@ pub(in crate::peer::agent) struct StoredSession {
     pub(in crate::peer::agent) chain: Vec<Value>,
     /// The uuids of all prompts and answers in the file.
     pub(in crate::peer::agent) seen: HashSet<String>,
+    /// The highest number of a message of the model, also of those that are not on the way to the tip.
+    pub(in crate::peer::agent) messages: u32,
     pub(in crate::peer::agent) used: BTreeMap<String, Used>,
     pub(in crate::peer::agent) title: Option<String>,
     pub(in crate::peer::agent) tools_used: Vec<String>,
@@ -102,11 +104,10 @@ pub(in crate::peer::agent) fn load(config: &Config) -> Result<Option<StoredSessi
             }
         }
     };
-    let records: Vec<Value> = std::fs::read_to_string(&path)
-        .unwrap_or_default()
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok())
-        .collect();
+    let records = read(&path);
+    let agents = std::fs::read_dir(path.with_extension("").join("subagents"));
+    let agents = agents.into_iter().flatten().flatten();
+    let below = agents.map(|agent| last_message(&read(&agent.path()))).max();
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let session_id = id.map_or_else(|| stem.unwrap_or_default(), str::to_owned);
     let chain = chain(&records, config, &session_id)?;
@@ -119,6 +120,7 @@ pub(in crate::peer::agent) fn load(config: &Config) -> Result<Option<StoredSessi
     let tools = tools.into_iter().flatten();
     Ok(Some(StoredSession {
         seen: records.iter().filter_map(uuid).map(str::to_owned).collect(),
+        messages: last_message(&records).max(below.unwrap_or_default()),
         used: used.unwrap_or_default(),
         title: last("custom-title").and_then(|record| Some(record["customTitle"].as_str()?.to_owned())),
         tools_used: tools
@@ -132,6 +134,22 @@ pub(in crate::peer::agent) fn load(config: &Config) -> Result<Option<StoredSessi
         path,
         session_id,
     }))
+}
+
+/// The records of a transcript.
+fn read(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let records = text.lines().map(serde_json::from_str);
+    records.filter_map(Result::ok).collect()
+}
+
+/// The highest number of a message of a simulated model.
+fn last_message(records: &[Value]) -> u32 {
+    let ids = records
+        .iter()
+        .filter_map(|record| record["message"]["id"].as_str());
+    let numbers = ids.filter_map(|id| id.strip_prefix("msg_sim_")?.parse().ok());
+    numbers.max().unwrap_or_default()
 }
 
 fn unknown(id: &str) -> LoadFailure {
@@ -192,7 +210,7 @@ fn deferred(chain: &[Value]) -> Option<Deferred> {
     })
 }
 
-/// The records from the first to the tip, which is the last one, or the assistant's message that was named.
+/// The records from the first to the tip, which is the last one, or the message that was named.
 fn chain(records: &[Value], config: &Config, session_id: &str) -> Result<Vec<Value>, LoadFailure> {
     let main = |record: &&Value| record["isSidechain"] != true && uuid(record).is_some();
     let by_uuid: HashMap<&str, &Value> = records
@@ -225,7 +243,8 @@ fn chain(records: &[Value], config: &Config, session_id: &str) -> Result<Vec<Val
         return Ok(whole());
     };
     let failed = |text| LoadFailure::new(text, Some(session_id));
-    let tip = named(at).filter(|record| record["type"] == "assistant");
+    let is_message = |record: &&Value| record["type"] == "assistant" || record["type"] == "user";
+    let tip = named(at).filter(is_message);
     let tip = tip.ok_or_else(|| failed(format!("No message found with message.uuid of: {at}")))?;
     let kept = up_to(Some(tip));
     if let Some(turn) = config.resume_drops.as_deref()
