@@ -153,6 +153,22 @@ async fn streams_every_kind_of_block_in_order() {
 }
 
 #[tokio::test]
+async fn ids_do_not_repeat_in_a_conversation_that_another_server_began() {
+    let reply = Reply::think("hm").and_call("Bash", json!({"command": "ls"}));
+    let api = MessagesApi::builder().reply(reply).start().await.unwrap();
+    let mut body = prompt(false, user("hi"));
+    body["messages"] = json!([
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_sim_000007_1", "name": "Bash", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_sim_000007_1", "content": "a"}]},
+    ]);
+    let whole = ask(api.address(), &body).await;
+    let whole: Value = serde_json::from_str(whole.split_once("\r\n\r\n").unwrap().1).unwrap();
+    assert_eq!(whole["content"][1]["id"], "toolu_sim_000008_1");
+    api.shutdown().await;
+}
+
+#[tokio::test]
 async fn keeps_what_it_was_asked() {
     let api = MessagesApi::builder().log_limit(2).start().await.unwrap();
     send(api.address(), "POST /v1/messages", DUMMY, "")

@@ -637,19 +637,18 @@ impl DecisionScene<'_> {
 
     fn part(&self, command: &ShellCommand, at: &Path) -> CommandPart {
         let paths = command.paths(at, self.home);
-        let blocked = |path: &PathBuf, access| Blocked {
-            // What is not there is not read elsewhere.
-            path: match access {
-                Access::Read if self.area.is_dangling(path) => path.clone(),
-                _ => self.area.resolved(path),
-            },
-            access,
-            link: self
-                .area
-                .led_out(path)
-                .filter(|_| access == Access::Write)
-                .map(|_| path.clone()),
-            redirected: paths.redirected.contains(path),
+        let blocked = |path: &PathBuf, access| {
+            let led_out = self.area.led_out(path).filter(|_| access == Access::Write);
+            Blocked {
+                // What is not there is followed only to outside, to write there.
+                path: match &led_out {
+                    None if self.area.is_dangling(path) => path.clone(),
+                    _ => self.area.resolved(path),
+                },
+                access,
+                link: led_out.map(|_| path.clone()),
+                redirected: paths.redirected.contains(path),
+            }
         };
         // Which files are written must be known.
         if let Some(path) = paths.pattern.clone() {

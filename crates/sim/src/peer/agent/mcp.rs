@@ -739,6 +739,12 @@ pub(super) async fn run(ctx: &Context, found: &FoundTool, input: &Value, tool_us
     let shown = blocks.iter().flat_map(|block| shown(ctx, &found.server, block));
     outcome.content = Value::Array(shown.collect());
     details["content"] = outcome.content.clone();
+    // The model gets no notes about a text.
+    for block in outcome.content.as_array_mut().into_iter().flatten() {
+        if let Some(block) = block.as_object_mut() {
+            block.shift_remove("_meta");
+        }
+    }
     let links = blocks.iter().filter(|block| block["type"] == "resource_link");
     let links: Vec<Value> = links.map(link).collect();
     if !links.is_empty() {
@@ -857,7 +863,11 @@ fn shown(ctx: &Context, server: &str, block: &Value) -> Vec<Value> {
                 "[Resource from {server} at {uri}] Binary content ({kind}, {size} bytes) saved to {path}"
             ))]
         }
-        Some("text") => vec![text(field(block, "text"))],
+        Some("text") => {
+            let mut text = text(field(block, "text"));
+            text.put("_meta", block.get("_meta"));
+            vec![text]
+        }
         Some("resource_link") => {
             let about = block["description"].as_str().map(|about| format!(" ({about})"));
             let (name, uri) = (field(block, "name"), field(block, "uri"));

@@ -241,7 +241,7 @@ pub(super) fn permission_request(
                 "suppress_always_allow_rule": true, "permission_suggestions": suggest.hint(&Hint::Files(blocked)),
             }));
         }
-        Why::Path(blocked) if area.is_dangling(&blocked.path) => {
+        Why::Path(blocked) if blocked.access == Access::Read && area.is_dangling(&blocked.path) => {
             set(json!({"blocked_path": blocked.path.to_string_lossy()}));
             if area.is_endless(&blocked.path) {
                 set(

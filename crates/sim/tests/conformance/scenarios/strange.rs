@@ -85,11 +85,11 @@ fn links() -> Vec<Scenario> {
 
 fn files() -> Vec<Scenario> {
     let made = bash(
-        "printf 'a\\0b\\n' > nul; printf 'caf\\351\\n' > latin; printf '\\377\\376o\\0n\\0\\r\\0\\n\\0' > wide; \
+        "printf 'a\\0b\\n' > zero; printf 'caf\\351\\n' > latin; printf '\\377\\376o\\0n\\0\\r\\0\\n\\0' > wide; \
          printf '\\376\\377\\0o\\0n' > high; printf 'one\\rtwo\\r' > cr; printf 'one\\r\\ntwo\\r\\n' > crlf; printf '' > empty; printf \
          x > x.zip",
     );
-    let names = ["nul", "latin", "wide", "high", "cr", "crlf", "empty", "x.zip"];
+    let names = ["zero", "latin", "wide", "high", "cr", "crlf", "empty", "x.zip"];
     let project = |name| Scenario::new(name).flags("--permission-mode acceptEdits --allowedTools Bash");
     let all = |calls: Vec<String>| [vec![made.clone()], calls].concat();
     let past = call("Read", json!({"file_path": "empty", "offset": 3}));
@@ -101,20 +101,20 @@ fn files() -> Vec<Scenario> {
         turn(
             project("files_that_are_no_text_are_edited"),
             &all(vec![
-                edit("nul", "a"),
+                edit("zero", "a"),
                 edit("latin", "caf"),
                 edit("wide", "on"),
                 edit("high", "o"),
                 edit("cr", "one"),
-                bash("cksum nul latin wide high cr"),
+                bash("cksum zero latin wide high cr"),
             ]),
         ),
         turn(
             project("files_that_are_no_text_are_written"),
-            &all(["nul", "latin", "wide", "cr"]
+            &all(["zero", "latin", "wide", "cr"]
                 .iter()
                 .flat_map(|name| [read(name), write(name)])
-                .chain([bash("cksum nul latin wide cr")])
+                .chain([bash("cksum zero latin wide cr")])
                 .collect()),
         ),
     ]
