@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use outrigger::protocol::RawJson;
-use outrigger_host::HostError;
 use outrigger_host::log::Log;
+use outrigger_host::{AuditEntry, HostError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -108,9 +108,26 @@ struct Inner {
     log: Arc<dyn Log>,
     records: RwLock<HashMap<[u8; 32], TokenRecord>>,
     /// The hash of the code of a first start, and until when it can be exchanged.
-    code: Mutex<Option<([u8; 32], Instant)>>,
+    code: Mutex<Option<Code>>,
     /// Tells the open streams that a token was revoked.
     revoked: watch::Sender<()>,
+}
+
+type Code = ([u8; 32], Instant);
+
+/// A code while it is being exchanged: nobody else can exchange it. Dropped before it is spent, it can be exchanged again.
+struct TakenCode<'a> {
+    tokens: &'a Tokens,
+    code: Option<Code>,
+}
+
+impl Drop for TakenCode<'_> {
+    fn drop(&mut self) {
+        if let Some(code) = self.code.take() {
+            // A newer one stays.
+            self.tokens.code_slot().get_or_insert(code);
+        }
+    }
 }
 
 impl fmt::Debug for Tokens {
@@ -166,15 +183,7 @@ impl Tokens {
     ) -> Result<(Token, TokenRecord), HostError> {
         let label = label.into();
         check_label(&label)?;
-        let token = Token(format!("outrigger_{}", secret()?));
-        let record = TokenRecord {
-            id: Uuid::new_v4(),
-            hash: hash(token.reveal()),
-            label,
-            scopes: scopes.into_iter().collect(),
-            expires_at,
-            revoked: false,
-        };
+        let (token, record) = new_token(label, scopes.into_iter().collect(), expires_at)?;
         self.keep(record.clone()).await?;
         Ok((token, record))
     }
@@ -225,24 +234,40 @@ impl Tokens {
     /// When the system has no random bytes.
     pub fn code(&self) -> Result<String, HostError> {
         let code = secret()?;
-        *self.0.code.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some((hash(&code), Instant::now() + CODE));
+        *self.code_slot() = Some((hash(&code), Instant::now() + CODE));
         Ok(code)
     }
 
-    /// Exchanges a code. `None` when it is not valid.
-    pub(crate) async fn exchange(&self, code: &str) -> Result<Option<(Token, TokenRecord)>, HostError> {
-        let is_valid = self
-            .0
-            .code
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take_if(|(known, _)| *known == hash(code))
-            .is_some_and(|(_, until)| Instant::now() < until);
-        if !is_valid {
+    /// Exchanges a code, and keeps who did so, in an entry that `entry` makes. `None` when the code is not valid.
+    ///
+    /// # Cancel safety
+    /// Dropped, the code can be exchanged again.
+    ///
+    /// # Errors
+    /// When the log fails, or the system has no random bytes. Then the code can be exchanged again.
+    pub(crate) async fn exchange(
+        &self,
+        code: &str,
+        entry: impl FnOnce(&TokenRecord) -> AuditEntry,
+    ) -> Result<Option<(Token, TokenRecord)>, HostError> {
+        let known = self.code_slot().take_if(|(known, _)| *known == hash(code));
+        let Some(known) = known.filter(|(_, until)| Instant::now() < *until) else {
             return Ok(None);
-        }
-        self.issue("first start", Scope::ALL, None).await.map(Some)
+        };
+        let mut taken = TakenCode {
+            tokens: self,
+            code: Some(known),
+        };
+        let (token, record) = new_token("first start".to_owned(), Scope::ALL.into(), None)?;
+        // Before the token: one that nobody has would keep the next start from printing a link.
+        self.0.log.audit(entry(&record)).await?;
+        self.keep(record.clone()).await?;
+        taken.code = None;
+        Ok(Some((token, record)))
+    }
+
+    fn code_slot(&self) -> MutexGuard<'_, Option<Code>> {
+        self.0.code.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The record of a token that is valid at `now`.
@@ -269,6 +294,24 @@ impl Tokens {
     pub(crate) fn revocations(&self) -> watch::Receiver<()> {
         self.0.revoked.subscribe()
     }
+}
+
+/// A token, and what is to be kept of it.
+fn new_token(
+    label: String,
+    scopes: BTreeSet<Scope>,
+    expires_at: Option<u64>,
+) -> Result<(Token, TokenRecord), HostError> {
+    let token = Token(format!("outrigger_{}", secret()?));
+    let record = TokenRecord {
+        id: Uuid::new_v4(),
+        hash: hash(token.reveal()),
+        label,
+        scopes,
+        expires_at,
+        revoked: false,
+    };
+    Ok((token, record))
 }
 
 /// The longest label, in bytes.

@@ -113,13 +113,13 @@ pub(super) async fn exchange(
     State(shared): State<Arc<FrontState>>,
     Body(body): Body<Exchange>,
 ) -> Result<(StatusCode, Extension<Made>, Json<Issued>), Refusal> {
-    match shared.tokens.exchange(&body.code).await? {
-        Some((token, record)) => {
-            let mut entry = AuditEntry::new(record.id, &*record.label, "POST", "/v1/tokens/exchange", 201);
-            entry.object = Some(record.id.to_string());
-            shared.host.event_log().audit(entry).await?;
-            Ok(Issued::new((token, record)))
-        }
+    let entry = |record: &TokenRecord| {
+        let mut entry = AuditEntry::new(record.id, &*record.label, "POST", "/v1/tokens/exchange", 201);
+        entry.object = Some(record.id.to_string());
+        entry
+    };
+    match shared.tokens.exchange(&body.code, entry).await? {
+        Some(issued) => Ok(Issued::new(issued)),
         None => Err(Problem::Unauthorized.because("the code is unknown, was used, or is too old")),
     }
 }

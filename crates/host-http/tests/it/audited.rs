@@ -238,3 +238,29 @@ async fn who_did_what_can_be_read_afterwards() {
     let read = outrigger_host::log::SqliteLog::audit_of(rig.dir.path().join("host.db"), 2).unwrap();
     assert_eq!(read.iter().map(|entry| entry.number).collect::<Vec<_>>(), [7, 6]);
 }
+
+/// The link of a first start is worth as much as the host.
+#[tokio::test]
+async fn a_code_is_not_spent_on_an_exchange_that_fails() {
+    let mut rig = Rig::new(Limits::default()).await;
+    let code = rig.tokens.code().unwrap();
+    let file = rusqlite::Connection::open(rig.dir.path().join("host.db")).unwrap();
+    rig.token = "no token".to_owned();
+    for table in ["audit", "records"] {
+        let sql =
+            format!("CREATE TRIGGER full BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'full'); END");
+        file.execute_batch(&sql).unwrap();
+        let refused = rig
+            .json("POST", "/v1/tokens/exchange", &json!({"code": code}))
+            .await;
+        assert_eq!(refused.status, 503, "{table}");
+        file.execute_batch("DROP TRIGGER full").unwrap();
+        assert_eq!(rig.tokens.records().len(), 1, "{table}");
+    }
+    for status in [201, 401] {
+        let answer = rig
+            .json("POST", "/v1/tokens/exchange", &json!({"code": code}))
+            .await;
+        assert_eq!(answer.status, status);
+    }
+}
