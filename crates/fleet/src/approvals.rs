@@ -55,7 +55,9 @@ mod approval;
 mod approval_store;
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -65,6 +67,7 @@ use outrigger::options::Options;
 use outrigger::permissions::{PlanReply, PlanRequest};
 use outrigger::protocol::shared::JsonObject;
 use outrigger::protocol::{RawJson, walk};
+use outrigger::sessions::place::project_dir_name;
 use outrigger::{Ambient, AmbientEvent, Outcome, Session, SessionId};
 use tokio::sync::Notify;
 
@@ -492,7 +495,7 @@ impl Approvals {
             id: ApprovalId::new(),
             version: 0,
             session_id: session.clone(),
-            cwd: input.cwd.into(),
+            cwd: directory_of_session(&input.cwd, &input.transcript_path),
             tool_use_id,
             tool_name: input.tool_name,
             tool_input: input.tool_input,
@@ -504,6 +507,17 @@ impl Approvals {
         self.supersede_but(&session, Some(&approval)).await?;
         Ok(CallVerdict::Defer)
     }
+}
+
+/// The directory that a session can be resumed from: that of its transcript. Commands of the session may have gone on from there to a directory below it.
+fn directory_of_session(now: &str, transcript: &str) -> PathBuf {
+    let (now, project) = (Path::new(now), Path::new(transcript).parent());
+    let name = project.and_then(Path::file_name);
+    let is_its = |directory: &&Path| {
+        let of_directory = directory.to_str().map(project_dir_name);
+        of_directory.is_some_and(|of_directory| name == Some(OsStr::new(&of_directory)))
+    };
+    now.ancestors().find(is_its).unwrap_or(now).to_owned()
 }
 
 const PLAN: &str = "ExitPlanMode";
@@ -615,6 +629,21 @@ mod tests {
         let pending = approvals.pending().await.unwrap();
         let pending: Vec<_> = pending.iter().map(|approval| &*approval.tool_use_id).collect();
         assert_eq!(pending, ["toolu_2"]);
+    }
+
+    /// It cannot be resumed from where a command went.
+    #[test]
+    fn an_approval_has_the_directory_that_its_session_began_in() {
+        let of = |now: &str, project: &str| {
+            let transcript = format!("/home/ada/.claude/projects/{project}/s.jsonl");
+            directory_of_session(now, &transcript)
+        };
+        for now in ["/srv/shop", "/srv/shop/src", "/srv/shop/src/a-b"] {
+            assert_eq!(of(now, "-srv-shop"), Path::new("/srv/shop"), "{now}");
+        }
+        // Of what is stored elsewhere nothing else is known.
+        assert_eq!(of("/srv/shop/src", "-elsewhere"), Path::new("/srv/shop/src"));
+        assert_eq!(directory_of_session("/srv/shop", ""), Path::new("/srv/shop"));
     }
 
     #[tokio::test]
