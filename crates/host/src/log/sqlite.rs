@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use outrigger::protocol::RawJson;
 use outrigger::{SessionId, SessionUsage};
+use rusqlite::ffi::ErrorCode;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
@@ -130,10 +131,28 @@ pub struct Check {
 }
 
 fn connect(path: &Path) -> Result<Connection> {
+    connection(path).map_err(|error| not_opened(path, error))
+}
+
+/// SQLite does not say which file it could not open or write.
+fn not_opened(path: &Path, error: rusqlite::Error) -> HostError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) => HostError::Log(format!(
+            "{}: {error}; SQLite needs to write the log and the files beside it, in a directory that is not read-only",
+            path.display()
+        )),
+        _ => error.into(),
+    }
+}
+
+fn connection(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
+    // On macOS a plain fsync leaves what was written in the cache of the disk. Elsewhere these say nothing.
+    connection.pragma_update(None, "fullfsync", true)?;
+    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     Ok(connection)
 }
 
@@ -254,10 +273,17 @@ impl SqliteLog {
 
 /// A log that is there, whoever has it open. SQLite needs to write the file beside it that its readers share.
 fn connect_to_existing(path: &Path) -> Result<Connection> {
-    let connection = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE)
-        .map_err(|error| HostError::Log(format!("{}: {error}", path.display())))?;
-    connection.busy_timeout(BUSY)?;
-    Ok(connection)
+    if !path.exists() {
+        return Err(HostError::Log(format!("{}: there is no log", path.display())));
+    }
+    let opened = || {
+        let connection = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        connection.busy_timeout(BUSY)?;
+        // The files beside it are opened by the first that reads.
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        Ok(connection)
+    };
+    opened().map_err(|error| not_opened(path, error))
 }
 
 fn copy(connection: &Connection, to: &Path) -> Result<()> {
@@ -279,6 +305,22 @@ fn copy(connection: &Connection, to: &Path) -> Result<()> {
     if let Err(error) = connection.execute("VACUUM INTO ?1", [name]) {
         drop(std::fs::remove_file(to));
         return Err(failed(&error));
+    }
+    // SQLite leaves that to others.
+    sync(to).map_err(|error| failed(&error))
+}
+
+/// Waits until a new file is on the disk, with its name.
+fn sync(path: &Path) -> std::io::Result<()> {
+    std::fs::File::options().write(true).open(path)?.sync_all()?;
+    #[cfg(unix)]
+    if let Some(parent) = path.parent() {
+        let parent = if parent.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            parent
+        };
+        std::fs::File::open(parent)?.sync_all()?;
     }
     Ok(())
 }

@@ -133,6 +133,30 @@ async fn a_backup_is_a_sound_log_and_a_second_host_is_refused() {
     assert_eq!((check.sessions, check.problems.len()), (0, 0));
 }
 
+/// As in a directory that is read-only.
+#[tokio::test]
+async fn a_log_whose_files_cannot_be_made_says_where_they_have_to_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("host.db");
+    let copy = dir.path().join("copy.db");
+    let log = SqliteLog::open(&path).unwrap();
+    log.backup(&copy).await.unwrap();
+    drop(log);
+    for path in [&path, &copy] {
+        for beside in ["-wal", "-shm"] {
+            let mut name = path.clone().into_os_string();
+            name.push(beside);
+            drop(std::fs::remove_file(&name));
+            std::fs::create_dir_all(&name).unwrap();
+        }
+    }
+    let opened = SqliteLog::open(&copy).map(drop);
+    for result in [opened, SqliteLog::check_of(&path).map(drop)] {
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains(".db: ") && error.contains("read-only"), "{error}");
+    }
+}
+
 #[tokio::test]
 async fn the_tables_of_an_older_version_are_upgraded() {
     let dir = tempfile::tempdir().unwrap();
