@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use outrigger::Interrupted;
 use outrigger::protocol::RawJson;
 use serde_json::{Map, Value, json};
 
@@ -235,21 +234,28 @@ impl Owner {
             }
             Some(Command::Interrupt(reply)) => {
                 self.contact.stop_taken();
-                if self.interrupt_call().await? {
-                    drop(reply.send(Ok(())));
-                    return self.read_news().await;
+                match self.interrupt_call().await {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        drop(reply.send(Ok(())));
+                        return self.read_news().await;
+                    }
+                    Err(error) => {
+                        // Without a reply it would count as done.
+                        drop(reply.send(Err(HostError::Log(error.to_string()))));
+                        return Err(error);
+                    }
                 }
                 if let Some(running) = &self.running {
                     let session = running.session.clone();
                     // Frames go on while the CLI is told.
                     tokio::spawn(async move {
-                        let done: outrigger::Result<Interrupted> = session.interrupt().await;
-                        drop(
-                            reply.send(
-                                done.map(drop)
-                                    .map_err(|error| HostError::Invalid(error.to_string())),
-                            ),
-                        );
+                        let done = match session.interrupt().await {
+                            // The process has ended, and the turn with it.
+                            Err(error) if error.end().is_none() => Err(HostError::Cli(error.to_string())),
+                            _ => Ok(()),
+                        };
+                        drop(reply.send(done));
                     });
                 }
                 Ok(())

@@ -391,6 +391,38 @@ async fn a_client_ends_the_start_of_a_cli_and_the_prompt_is_not_begun() {
     host.shutdown().await;
 }
 
+/// An interrupt that comes when the process ends has nothing to do any more; one that the CLI refuses is no mistake of the client.
+#[tokio::test]
+async fn an_interrupt_of_a_process_that_ends_is_no_error() {
+    for ends in [true, false] {
+        let place = Place::new();
+        let mut policy = place.policy();
+        let cli = Simulated::steps(move || {
+            let steps = Steps::new().initialize().expect(Match::kind("user"));
+            let steps = steps.expect(Match::request("interrupt"));
+            match ends {
+                true => steps.exit(0),
+                false => steps.reply_error("no").expect_end().exit(0),
+            }
+        });
+        policy.options = policy.options.transport(cli);
+        let host = place.host_with(policy).await;
+        let id = place.session(&host).await;
+        let mut events = host.subscribe(&id, 0).await.unwrap();
+        host.interrupt(&id).await.unwrap();
+        host.send(&id, user("hello", Uuid::new_v4()), "ada")
+            .await
+            .unwrap();
+        until(&mut events, |_, payload| payload["status"] == "processing").await;
+        let interrupted = host.interrupt(&id).await;
+        match ends {
+            true => interrupted.unwrap(),
+            false => assert!(matches!(interrupted, Err(HostError::Cli(_))), "{interrupted:?}"),
+        }
+        host.shutdown().await;
+    }
+}
+
 /// Its worktree and its branch may be gone, and a start would make them again.
 #[tokio::test]
 async fn an_archived_session_gets_no_process() {
