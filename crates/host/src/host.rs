@@ -6,7 +6,7 @@ mod read;
 mod remove;
 mod send;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -77,15 +77,18 @@ impl SessionHost {
         let idle = Arc::downgrade(&owners);
         let places = Arc::new(Semaphore::new(policy.max_processes.max(1)));
         let spares = Arc::new(spares_of(&policy, &places));
+        let waiting_starts = Arc::new(AtomicUsize::new(0));
+        let waiting = Arc::clone(&waiting_starts);
         let shared = OwnerContext {
             places,
+            waiting_starts,
             spares: Arc::clone(&spares),
             policy,
             ticks: AtomicU64::new(1),
             turns: Arc::default(),
             worktrees: tokio::sync::Mutex::default(),
             closing: watch::Sender::new(false),
-            make_room: Box::new(move || make_room(&idle)),
+            make_room: Box::new(move || make_room(&idle, &waiting)),
             log: Arc::clone(&log),
         };
         let inner = Inner {

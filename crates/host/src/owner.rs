@@ -9,7 +9,7 @@ mod requests;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -55,6 +55,9 @@ const LEASE_POLL: Duration = Duration::from_millis(200);
 /// How long a start waits for a place before it asks again for one.
 const ROOM_POLL: Duration = Duration::from_millis(250);
 
+/// How long the owner keeps what a process still said, once the process has ended: one that wrote without end has left more than anybody waits for.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
 /// Why something that takes long ended when a client stopped or interrupted the session.
 const STOPPED: &str = "stopped by a client";
 
@@ -97,7 +100,9 @@ pub(crate) struct Contact {
     pub(crate) is_wanted: AtomicBool,
     /// Whether the process has nothing to do, and since which tick of the host.
     pub(crate) is_idle: AtomicBool,
-    pub(crate) used: AtomicU64,
+    pub(crate) idle_since: AtomicU64,
+    /// Whether the process was told to give its place to another session, and has the place still.
+    pub(crate) is_leaving: AtomicBool,
     pub(crate) release: Notify,
     /// Stops and interrupts that wait. They end a start, and the record of the files before a turn.
     pub(crate) stops: watch::Sender<usize>,
@@ -127,7 +132,10 @@ impl Contact {
 pub(crate) struct OwnerContext {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) policy: HostPolicy,
+    /// Those who wait get them in the order in which they asked.
     pub(crate) places: Arc<Semaphore>,
+    /// How many starts wait for a place.
+    pub(crate) waiting_starts: Arc<AtomicUsize>,
     pub(crate) spares: Arc<Spares>,
     pub(crate) ticks: AtomicU64,
     pub(crate) turns: Arc<Turns>,
@@ -135,8 +143,23 @@ pub(crate) struct OwnerContext {
     pub(crate) worktrees: tokio::sync::Mutex<()>,
     /// Whether the host closes.
     pub(crate) closing: watch::Sender<bool>,
-    /// Asks the owner that was idle for longest to end its process.
+    /// Asks the owner that was idle for longest to end its process, unless a process ends already for each start that waits.
     pub(crate) make_room: Box<dyn Fn() + Send + Sync>,
+}
+
+/// The place of a session's process among those of the host.
+struct Place {
+    /// `None` only while it is dropped.
+    permit: Option<OwnedSemaphorePermit>,
+    contact: Arc<Contact>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Until then it is one that is about to be free.
+        drop(self.permit.take());
+        self.contact.is_leaving.store(false, Ordering::Release);
+    }
 }
 
 struct RunningProcess {
@@ -151,7 +174,7 @@ struct RunningProcess {
     asked: JoinSet<ControlResult>,
     /// Each request of a client that waits for the CLI's answer has a clone.
     asks: Arc<()>,
-    _place: OwnedSemaphorePermit,
+    place: Place,
 }
 
 /// How a turn ended: with the call that it left open, if it did; or with an error, and whether the process has ended.
@@ -201,6 +224,10 @@ pub(crate) struct Owner {
     expiring: VecDeque<(Instant, Approval)>,
     /// When the memory is measured next.
     measure_at: Instant,
+    /// Since when the process has nothing to do.
+    idle_from: Option<Instant>,
+    /// Whether the last thing that was done was to take in what the process says.
+    had_frames: bool,
     /// Why the last try to begin a turn or to start a process failed: nothing is tried before the session is woken.
     failure: Option<String>,
 }
@@ -212,6 +239,9 @@ enum Woke {
     Replied(ControlResult),
     Command(Option<Command>),
     News,
+    /// Another session needs the place of the process.
+    MakeRoom,
+    /// The process was idle for long enough.
     Release,
     /// The process is not at work any more.
     AtRest,
@@ -246,6 +276,8 @@ impl Owner {
             early: HashSet::new(),
             expiring: VecDeque::new(),
             measure_at: Instant::now(),
+            idle_from: None,
+            had_frames: false,
             failure: None,
         }
     }
@@ -302,17 +334,32 @@ impl Owner {
                 && self.state.queue.is_empty()
                 && self.state.open.is_empty()
                 && self.requests.is_empty();
+            if !is_idle {
+                self.idle_from = None;
+            } else if self.idle_from.is_none() {
+                self.idle_from = Some(Instant::now());
+                let tick = self.shared.ticks.fetch_add(1, Ordering::Relaxed);
+                self.contact.idle_since.store(tick, Ordering::Relaxed);
+            }
             self.contact.is_idle.store(is_idle, Ordering::Release);
             let woke = self.wait(commands, is_idle).await;
             // A session that has no process, or waits for a place, has none to give. Chosen once, it would be chosen again and again.
             self.contact.is_idle.store(false, Ordering::Release);
+            self.had_frames = matches!(woke, Woke::Frame(_));
             match woke {
                 Woke::Frame(frame) => self.frames(frame).await?,
                 Woke::Turn(outcome) => self.turn_ended(outcome).await?,
                 Woke::Replied(reply) => self.reply(reply).await?,
                 Woke::News => self.read_news().await?,
-                Woke::Release if is_idle => self.feed(Input::Release, Vec::new()).await?,
-                Woke::Release | Woke::AtRest => {}
+                Woke::Release => self.feed(Input::Release, Vec::new()).await?,
+                Woke::MakeRoom => {
+                    if is_idle && self.contact.is_leaving.load(Ordering::Acquire) {
+                        self.feed(Input::Release, Vec::new()).await?;
+                    }
+                    // If it did not end, it is needed again.
+                    self.contact.is_leaving.store(false, Ordering::Release);
+                }
+                Woke::AtRest => {}
                 Woke::Command(command) => self.command(command).await?,
                 Woke::Admitted(answer) => self.admitted(answer).await?,
                 Woke::ForPeople(request) => self.ask_people(request).await?,
@@ -390,22 +437,40 @@ impl Owner {
         };
         let expires = self.expiring.front().map(|(at, _)| *at);
         let offered = self.offered_until;
+        let (contact, measure_at) = (&self.contact, self.measure_at);
+        // What the process says meanwhile is no work.
+        let idle_for = self.idle_from.map(|from| from.elapsed()).unwrap_or_default();
+        let idle_left = self.shared.policy.idle.saturating_sub(idle_for);
+        // What must not wait for the end of what a process says.
+        let urgent = async {
+            tokio::select! {
+                biased;
+                command = commands.recv() => Woke::Command(command),
+                () = contact.wake.notified() => Woke::News,
+                () = tokio::time::sleep_until(expires.unwrap_or(measure_at)), if expires.is_some() => Woke::Expire,
+                () = tokio::time::sleep_until(measure_at), if is_measured => Woke::Measure,
+                () = contact.release.notified() => Woke::MakeRoom,
+            }
+        };
+        let mut urgent = std::pin::pin!(urgent);
+        // A process that writes without end has a frame each time.
+        if self.had_frames
+            && let Some(woke) = urgent.as_mut().now_or_never()
+        {
+            return woke;
+        }
         tokio::select! {
             biased;
             frame = frame => Woke::Frame(frame),
             outcome = turn => Woke::Turn(outcome),
             reply = replied => Woke::Replied(reply),
-            command = commands.recv() => Woke::Command(command),
-            () = self.contact.wake.notified() => Woke::News,
+            woke = urgent => woke,
             answer = admitted => Woke::Admitted(answer),
             Some(request) = self.for_people.1.recv() => Woke::ForPeople(request),
             Some(asked) = self.hooks.1.recv() => Woke::Hook(asked),
-            () = tokio::time::sleep_until(offered.unwrap_or(self.measure_at)), if offered.is_some() => Woke::NotAsked,
-            () = tokio::time::sleep_until(expires.unwrap_or(self.measure_at)), if expires.is_some() => Woke::Expire,
-            () = tokio::time::sleep_until(self.measure_at), if is_measured => Woke::Measure,
+            () = tokio::time::sleep_until(offered.unwrap_or(measure_at)), if offered.is_some() => Woke::NotAsked,
             () = at_rest => Woke::AtRest,
-            () = self.contact.release.notified() => Woke::Release,
-            () = tokio::time::sleep(self.shared.policy.idle), if is_idle => Woke::Release,
+            () = tokio::time::sleep(idle_left), if is_idle => Woke::Release,
         }
     }
 
@@ -488,6 +553,7 @@ impl Owner {
         let waiting = self.shared.log.waiting(&self.id).await?;
         if waiting.is_ended {
             self.state.queue.clear();
+            self.prompts.clear();
         }
         self.compare_call(&waiting).await?;
         if self.contact.is_wanted.swap(false, Ordering::AcqRel) {
@@ -498,8 +564,7 @@ impl Owner {
         let mut has_failed = false;
         for received in waiting.received {
             match received.kind.as_str() {
-                // One try for each time that the session is woken.
-                "user" if has_failed || waiting.is_ended => {}
+                "user" if waiting.is_ended => {}
                 "user" => {
                     self.prompts.insert(received.id, received.payload);
                     self.feed(Input::Accepted(received.id), Vec::new()).await?;
@@ -710,10 +775,6 @@ impl Owner {
         let (Some(running), Some(payload)) = (&mut self.running, self.prompts.remove(&id)) else {
             return Ok(());
         };
-        self.contact.used.store(
-            self.shared.ticks.fetch_add(1, Ordering::Relaxed),
-            Ordering::Relaxed,
-        );
         let told = |error: outrigger::Error| (error.to_string(), error.end().is_some());
         // It is sent before the owner does anything else, so that what a client asks for next is about this turn.
         let turn = match wire::prompt(&payload, id) {

@@ -1,7 +1,7 @@
 //! The tasks that own sessions, and how they are reached.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -109,7 +109,8 @@ impl SessionHost {
             commands,
             is_wanted: AtomicBool::new(is_wanted),
             is_idle: AtomicBool::new(false),
-            used: AtomicU64::new(0),
+            idle_since: AtomicU64::new(0),
+            is_leaving: AtomicBool::new(false),
             release: Notify::new(),
             stops: watch::Sender::new(0),
         });
@@ -151,16 +152,22 @@ async fn own(inner: Arc<Inner>, id: SessionId, contact: Arc<Contact>, mut comman
     }
 }
 
-/// The idle process that was used least recently ends.
-pub(super) fn make_room(owners: &Weak<Owners>) {
+/// The process that was idle for longest ends, unless as many end already as starts wait.
+pub(super) fn make_room(owners: &Weak<Owners>, waiting_starts: &AtomicUsize) {
     let Some(owners) = owners.upgrade() else {
         return;
     };
     let owners = owners.lock();
+    let is_leaving = |contact: &Contact| contact.is_leaving.load(Ordering::Acquire);
+    let leaving = owners.values().filter(|contact| is_leaving(contact)).count();
+    if leaving >= waiting_starts.load(Ordering::Acquire) {
+        return;
+    }
     let idle = owners
         .values()
-        .filter(|contact| contact.is_idle.load(Ordering::Acquire));
-    if let Some(oldest) = idle.min_by_key(|contact| contact.used.load(Ordering::Relaxed)) {
+        .filter(|contact| contact.is_idle.load(Ordering::Acquire) && !is_leaving(contact));
+    if let Some(oldest) = idle.min_by_key(|contact| contact.idle_since.load(Ordering::Relaxed)) {
+        oldest.is_leaving.store(true, Ordering::Release);
         oldest.release.notify_one();
     }
 }

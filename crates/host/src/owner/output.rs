@@ -2,11 +2,12 @@
 
 use futures_util::FutureExt as _;
 use outrigger::protocol::{Frame, RawJson};
-use outrigger::{Lag, Session};
+use outrigger::{Frames, Lag, Session};
 use outrigger_fleet::budget::Amount;
 use serde_json::json;
+use tokio::time::Instant;
 
-use super::{BATCH, Owner, TurnEnd, difference};
+use super::{BATCH, LAST_WORDS, Owner, TurnEnd, difference};
 use crate::core::Input;
 use crate::error::Result;
 use crate::event::Source;
@@ -17,21 +18,20 @@ impl Owner {
     /// Appends this frame, and those that are there already.
     pub(super) async fn frames(&mut self, first: Option<Result<Frame, Lag>>) -> Result<()> {
         let mut next = Some(first);
+        let mut taken = 0;
         let mut steps = Vec::new();
         let mut asked = Vec::new();
         let Some(session) = self.running.as_ref().map(|running| running.session.clone()) else {
             return Ok(());
         };
         while let Some(item) = next.take() {
+            taken += 1;
             match item {
                 None => {
                     self.write(std::mem::take(&mut steps)).await?;
                     return self.exited().await;
                 }
-                Some(Err(lag)) => {
-                    let payload = json!({"type": "frames_lost", "frames": lag.frames, "bytes": lag.bytes});
-                    steps.push(Write::Append(NewEvent::host("frames_lost", payload)));
-                }
+                Some(Err(lag)) => steps.push(lost(&lag)),
                 Some(Ok(frame)) if is_ephemeral(&frame) => {
                     self.write(std::mem::take(&mut steps)).await?;
                     self.shared.log.hub().publish_ephemeral(&self.id, &frame.text());
@@ -50,14 +50,40 @@ impl Owner {
                     }
                 }
             }
-            if steps.len() < BATCH
+            if taken < BATCH
                 && let Some(running) = &mut self.running
             {
                 next = running.frames.next().now_or_never();
             }
         }
         self.feed_all(&mut asked, &mut steps).await?;
-        self.give_decision(&session).await
+        self.give_decision(&session).await?;
+        // What is not kept is not waited for, and there may be no end of it.
+        tokio::task::coop::consume_budget().await;
+        Ok(())
+    }
+
+    /// Keeps what a process that has ended still said.
+    pub(super) async fn last_frames(&mut self, session: &Session, frames: &mut Frames) -> Result<()> {
+        let until = Instant::now() + LAST_WORDS;
+        let mut steps = Vec::new();
+        while let Some(item) = frames.next().await {
+            match item {
+                Ok(frame) if is_ephemeral(&frame) => {}
+                Ok(frame) => drop(self.note(session, &frame, &mut steps)),
+                Err(lag) => steps.push(lost(&lag)),
+            }
+            if Instant::now() >= until {
+                let payload = json!({"type": "frames_lost", "reason": "the process had written more than could be kept in time"});
+                steps.push(Write::Append(NewEvent::host("frames_lost", payload)));
+                break;
+            }
+            if steps.len() >= BATCH {
+                self.write(std::mem::take(&mut steps)).await?;
+            }
+            tokio::task::coop::consume_budget().await;
+        }
+        self.write(steps).await
     }
 
     /// Writes what is to be written, and takes in what the CLI has asked.
@@ -176,6 +202,11 @@ impl Owner {
         let deferred = left_open.is_some() && left_open.as_ref() == call;
         self.feed(Input::TurnEnded { deferred }, steps).await
     }
+}
+
+fn lost(lag: &Lag) -> Write {
+    let payload = json!({"type": "frames_lost", "frames": lag.frames, "bytes": lag.bytes});
+    Write::Append(NewEvent::host("frames_lost", payload))
 }
 
 fn is_ephemeral(frame: &Frame) -> bool {

@@ -1,15 +1,17 @@
 //! The process of a session: how it starts and ends.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use outrigger::protocol::Frame;
 use outrigger::{Cause, Claim, Session, Spare};
 use serde_json::json;
-use tokio::sync::{OwnedSemaphorePermit, TryAcquireError, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::JoinSet;
 
-use super::{LEASE_POLL, Owner, REQUESTS, ROOM_POLL, RunningProcess, STOPPED};
+use super::{LEASE_POLL, Owner, Place, REQUESTS, ROOM_POLL, RunningProcess, STOPPED};
 use crate::core::{Input, WaitingCall};
 use crate::error::{HostError, Result};
 use crate::event::{SessionRecord, SessionState};
@@ -29,6 +31,22 @@ enum Start {
     New,
     Resumed,
     Spare,
+}
+
+/// Counts a start that waits for a place, for as long as it does.
+struct WaitingStart(Arc<AtomicUsize>);
+
+impl WaitingStart {
+    fn new(waiting: &Arc<AtomicUsize>) -> Self {
+        waiting.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(waiting))
+    }
+}
+
+impl Drop for WaitingStart {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Owner {
@@ -67,7 +85,10 @@ impl Owner {
             None => (None, self.place().await?),
         };
         let place = match place {
-            Ok(place) => place,
+            Ok(permit) => Place {
+                permit: Some(permit),
+                contact: Arc::clone(&self.contact),
+            },
             Err(stopped) => {
                 let epoch = self.shared.log.session(&self.id).await?.epoch;
                 return self.start_failed("start_failed", epoch, stopped).await;
@@ -123,23 +144,24 @@ impl Owner {
     async fn place(&self) -> Result<Result<OwnedSemaphorePermit, String>> {
         let mut closing = self.shared.closing.subscribe();
         let mut stops = self.contact.stops.subscribe();
+        let free = Arc::clone(&self.shared.places).acquire_owned();
+        // One future for the whole wait, since it is the place in the queue.
+        let mut free = std::pin::pin!(free);
+        if let Some(place) = free.as_mut().now_or_never() {
+            return place.map(Ok).map_err(|_| HostError::Closed);
+        }
+        let _waits = WaitingStart::new(&self.shared.waiting_starts);
         // Without a deadline: a place gets free when a turn ends.
         loop {
-            match Arc::clone(&self.shared.places).try_acquire_owned() {
-                Ok(place) => return Ok(Ok(place)),
-                Err(TryAcquireError::Closed) => return Err(HostError::Closed),
-                Err(TryAcquireError::NoPermits) => {
-                    if !self.shared.spares.make_room() {
-                        (self.shared.make_room)();
-                    }
-                }
+            if !self.shared.spares.make_room() {
+                (self.shared.make_room)();
             }
-            let free = Arc::clone(&self.shared.places).acquire_owned();
             tokio::select! {
-                place = free => return place.map(Ok).map_err(|_| HostError::Closed),
-                () = tokio::time::sleep(ROOM_POLL) => {}
+                biased;
+                place = &mut free => return place.map(Ok).map_err(|_| HostError::Closed),
                 _ = closing.wait_for(|closing| *closing) => return Err(HostError::Closed),
                 _ = stops.wait_for(|stops| *stops > 0) => return Ok(Err(STOPPED.to_owned())),
+                () = tokio::time::sleep(ROOM_POLL) => {}
             }
         }
     }
@@ -151,7 +173,7 @@ impl Owner {
         record: &SessionRecord,
         start: Start,
         may_ask: bool,
-        place: OwnedSemaphorePermit,
+        place: Place,
     ) -> Result<Input> {
         let payload = json!({
             "type": "process_started", "epoch": record.epoch, "pid": session.pid(), "resumed": start == Start::Resumed,
@@ -170,7 +192,7 @@ impl Owner {
             may_ask,
             asked: JoinSet::new(),
             asks: Arc::default(),
-            _place: place,
+            place,
         });
         self.write(steps).await?;
         self.failure = None;
@@ -320,7 +342,7 @@ impl Owner {
             ambient,
             may_ask: _,
             asks: _,
-            _place,
+            place: _place,
         } = running;
         drop((turn, asked, ambient));
         let ended = session.clone();
@@ -332,15 +354,10 @@ impl Owner {
         if let Err(error) = closed {
             tracing::debug!(%error, session = %self.id, "closing");
         }
-        let mut steps = Vec::new();
-        while let Some(Ok(frame)) = frames.next().await {
-            self.note(&ended, &frame, &mut steps);
-        }
-        steps.push(Write::Append(NewEvent::host(
-            "process_exited",
-            json!({"type": "process_exited", "reason": "released"}),
-        )));
-        self.write(steps).await
+        self.last_frames(&ended, &mut frames).await?;
+        let payload = json!({"type": "process_exited", "reason": "released"});
+        self.write(vec![Write::Append(NewEvent::host("process_exited", payload))])
+            .await
     }
 
     /// The CLI runs another conversation than the one it was told to resume.
@@ -352,6 +369,7 @@ impl Owner {
         self.failure = Some(error.to_owned());
         let payload = json!({"type": "resume_failed", "error": error, "session_id": init.session_id()});
         let steps = vec![Write::Append(NewEvent::host("resume_failed", payload))];
+        // They are read again with the next news.
         self.state.queue.clear();
         self.feed(Input::Exited, steps).await?;
         self.write(vec![Write::Enter(SessionState::Failed)]).await

@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 use outrigger::protocol::RawJson;
 use serde_json::{Map, Value, json};
 
-use super::{ClientControlRequest, Command, ControlResult, Owner};
+use super::{ClientControlRequest, Command, ControlResult, Owner, RunningProcess};
 use crate::core::{Input, WaitingCall};
 use crate::error::{HostError, Result};
 use crate::event::Delivery;
@@ -326,7 +326,21 @@ impl Owner {
         let Some(running) = self.running.take() else {
             return Ok(());
         };
-        drop(running.session.kill().await);
+        let RunningProcess {
+            session,
+            mut frames,
+            turn,
+            asked,
+            ambient,
+            may_ask: _,
+            asks: _,
+            place,
+        } = running;
+        drop((turn, asked, ambient));
+        drop(session.clone().kill().await);
+        self.last_frames(&session, &mut frames).await?;
+        // The next process of the session may be started at once.
+        drop(place);
         let payload = json!({"type": "process_exited", "reason": reason});
         let mut steps = vec![Write::Append(NewEvent::host("process_exited", payload))];
         steps.extend(self.lose_requests());

@@ -13,9 +13,10 @@ use outrigger_fleet::gate::{Gate, Limits, Visitor};
 use outrigger_host::log::Update;
 use outrigger_host::{ApprovalState, HostError, SessionState, TurnBudget};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use uuid::Uuid;
 
-use crate::place::{Place, processed, say, until, user};
+use crate::place::{PATIENCE, Place, processed, say, until, user};
 
 const WRITE: &str = "%tool Write {\"file_path\":\"a.txt\",\"content\":\"x\"}";
 
@@ -483,4 +484,132 @@ async fn an_agent_in_the_background_is_work_until_it_has_reported() {
         }
         host.shutdown().await;
     }
+}
+
+/// A CLI that begins to write a line again and again when it gets a prompt, until it is killed.
+fn without_end(line: &'static str) -> Simulated {
+    const BEGINS: &str = "it begins";
+    Simulated::start(move |_, _| {
+        let steps = Steps::new().initialize().expect(Match::kind("user"));
+        let steps = steps
+            .send(json!({"type": "system", "subtype": BEGINS}))
+            .expect_end();
+        let (mut client, running) = steps.patience(PATIENCE).spawn_in_memory();
+        let (near, mut far) = tokio::io::duplex(1 << 16);
+        let mut own = std::mem::replace(&mut client.stdout, near);
+        tokio::spawn(async move {
+            let (mut chunk, mut seen, mut has_begun) = (vec![0; 4096], String::new(), false);
+            loop {
+                tokio::select! {
+                    read = own.read(&mut chunk) => {
+                        let read = &chunk[..read.unwrap()];
+                        if read.is_empty() || far.write_all(read).await.is_err() {
+                            return;
+                        }
+                        seen += &String::from_utf8_lossy(read);
+                        has_begun = seen.contains(BEGINS);
+                    }
+                    written = far.write_all(line.as_bytes()), if has_begun => if written.is_err() {
+                        return;
+                    },
+                }
+            }
+        });
+        (client, running)
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_writes_without_end_is_stopped_all_the_same() {
+    for line in [
+        "{\"type\":\"system\",\"subtype\":\"news\"}\n",
+        "{\"type\":\"keep_alive\"}\n",
+    ] {
+        let place = Place::new();
+        let mut policy = place.policy();
+        policy.options = policy.options.transport(without_end(line));
+        policy.max_processes = 1;
+        let host = place.host_with(policy).await;
+        let id = place.session(&host).await;
+        let (prompt, waits) = (Uuid::new_v4(), Uuid::new_v4());
+        let mut events = host.subscribe(&id, 0).await.unwrap();
+        host.send(&id, user("write", prompt), "ada").await.unwrap();
+        until(&mut events, |_, payload| payload["subtype"] == "it begins").await;
+        host.send(&id, user("and more", waits), "ada").await.unwrap();
+        tokio::time::timeout(PATIENCE, host.stop(&id))
+            .await
+            .unwrap()
+            .unwrap();
+        // The place is free for the prompt that waits.
+        let begun = async {
+            while host.session(&id).await.unwrap().epoch < 2 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, begun).await.unwrap();
+        tokio::time::timeout(PATIENCE, host.archive(&id))
+            .await
+            .unwrap()
+            .unwrap();
+        tokio::time::timeout(PATIENCE, host.shutdown()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_start_ends_the_process_that_was_idle_for_longest_and_no_other() {
+    let place = Place::new();
+    let slow = Simulated::steps(|| {
+        let steps = Steps::new().initialize().expect_end();
+        // Longer than a start waits before it asks for a place again.
+        steps.sleep(Duration::from_secs(1)).exit(0)
+    });
+    let mut policy = place.policy();
+    policy.options = policy.options.transport(slow.clone());
+    policy.max_processes = 3;
+    let host = place.host_with(policy).await;
+    let mut sessions = Vec::new();
+    for _ in 0..4 {
+        let id = place.session(&host).await;
+        let mut events = host.subscribe(&id, 0).await.unwrap();
+        host.resume(&id).await.unwrap();
+        until(&mut events, |event, payload| {
+            event.kind == "session_state_changed" && payload["state"] == "idle"
+        })
+        .await;
+        sessions.push(id);
+    }
+    // As long as one that was told to end takes.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let ended: Vec<bool> = slow
+        .started()
+        .iter()
+        .map(|process| process.exited().is_some())
+        .collect();
+    assert_eq!(ended, [true, false, false, false]);
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn starts_get_their_places_in_the_order_in_which_they_asked() {
+    let place = Place::new();
+    let mut policy = place.policy();
+    policy.max_processes = 1;
+    let host = place.host_with(policy).await;
+    let mut sessions = Vec::new();
+    for _ in 0..5 {
+        let id = place.session(&host).await;
+        let mut events = host.subscribe(&id, 0).await.unwrap();
+        host.send(&id, user("%hang", Uuid::new_v4()), "ada")
+            .await
+            .unwrap();
+        until(&mut events, |_, payload| payload["state"] == "starting").await;
+        // So that they ask again at different times, if they do.
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        sessions.push((id, events));
+    }
+    for (id, mut events) in sessions {
+        until(&mut events, |event, _| event.kind == "process_started").await;
+        host.stop(&id).await.unwrap();
+    }
+    host.shutdown().await;
 }
