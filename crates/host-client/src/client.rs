@@ -514,7 +514,7 @@ impl HostClient {
             let page = self.approvals(&filter).await?;
             all.extend(page.approvals);
             match page.next {
-                Some(next) if asked.insert(next.clone()) => filter.after = Some(next),
+                Some(next) if asked.insert(next) => filter.after = Some(next),
                 _ => return Ok(all),
             }
         }

@@ -229,6 +229,8 @@ documents! {
     } maybe {
         /// The CLI's request (`control_request`), byte for byte; `null` if it was not told.
         request: RawJson,
+        /// The place of the approval among all of the host.
+        number: u64,
         /// Whether the approval outlives the process that asked, and the host.
         deferred: bool,
         /// The process that asked, counted from 1 in the session.
@@ -256,8 +258,8 @@ documents! {
         /// The approvals.
         approvals: Vec<Approval>,
     } maybe {
-        /// The id after which the next page begins; `None` on the last page.
-        next: Option<String>,
+        /// The number after which the next page begins; `None` on the last page.
+        next: Option<u64>,
     }
 
     /// What a session does, on the stream of all sessions.

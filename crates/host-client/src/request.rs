@@ -222,8 +222,8 @@ pub struct ApprovalFilter {
     pub state: Option<ApprovalState>,
     /// Only approvals of this session.
     pub session: Option<String>,
-    /// Only approvals after this id: `next` of the page before.
-    pub after: Option<String>,
+    /// Only approvals after this number: `next` of the page before.
+    pub after: Option<u64>,
     /// So many at most; as many as the host gives at once if unset.
     pub limit: Option<usize>,
 }
@@ -245,10 +245,11 @@ impl ApprovalFilter {
 
     pub(crate) fn query(&self) -> String {
         let limit = self.limit.map(|limit| limit.to_string());
+        let after = self.after.map(|after| after.to_string());
         query([
             ("state", self.state.as_ref().map(ApprovalState::as_str)),
             ("session", self.session.as_deref()),
-            ("after", self.after.as_deref()),
+            ("after", after.as_deref()),
             ("limit", limit.as_deref()),
         ])
     }

@@ -70,6 +70,8 @@ named! {
 pub struct Approval {
     /// The host's id.
     pub id: Uuid,
+    /// The place of the approval among all that the host ever had, counted from 1; 0 before it was written.
+    pub number: u64,
     /// The session that asks.
     #[schemars(with = "Uuid")]
     pub session_id: SessionId,

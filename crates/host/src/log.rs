@@ -292,15 +292,15 @@ pub trait Log: Send + Sync + 'static {
     /// When the log fails.
     fn waiting<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<PendingWork>>;
 
-    /// Up to `limit` approvals, the oldest first, from behind `after` on: of one session or of all, in one state or in any.
+    /// Up to `limit` approvals, the oldest first, from behind the [number](Approval::number) `after` on: of one session or of all, in one state or in any.
     ///
     /// # Errors
-    /// When the log fails, or has no approval `after`.
+    /// When the log fails.
     fn approvals<'a>(
         &'a self,
         session: Option<&'a SessionId>,
         state: Option<ApprovalState>,
-        after: Option<Uuid>,
+        after: Option<u64>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Approval>>>;
 

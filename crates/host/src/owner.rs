@@ -214,6 +214,8 @@ pub(crate) struct Owner {
     offered_until: Option<Instant>,
     /// The call that the process has taken up, until it has the decision.
     taken_up: Option<call::TakenUp>,
+    /// The request of the process that got the decision about that call.
+    given: Option<String>,
     /// Calls that are about to be made, from the hook.
     hooks: (mpsc::Sender<HookRequest>, mpsc::Receiver<HookRequest>),
     /// Requests about tools whose handler has not said yet that they are for people. The operator's code may decide.
@@ -271,6 +273,7 @@ impl Owner {
             call: None,
             offered_until: None,
             taken_up: None,
+            given: None,
             hooks: mpsc::channel(REQUESTS),
             undecided: HashMap::new(),
             early: HashSet::new(),

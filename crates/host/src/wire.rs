@@ -323,6 +323,15 @@ pub(crate) fn for_clients(subtype: &str, reply: RawJson) -> Result<RawJson, serd
     Ok(reply.into())
 }
 
+/// Whether a frame of the CLI is a request that people may have to answer.
+pub(crate) fn asks_people(frame: &Frame) -> bool {
+    frame.kind() == "control_request"
+        && matches!(
+            frame.subtype(),
+            Some("can_use_tool" | "elicitation" | "request_user_dialog")
+        )
+}
+
 /// The approval that a request of the CLI opens; `None` if the request is for the host itself.
 pub(crate) fn approval(session: &SessionId, frame: &Frame) -> Option<Approval> {
     approval_of(session, RawJson::from_text(frame.text()).ok()?, frame.subtype()?)
@@ -403,6 +412,7 @@ fn approval_of(session: &SessionId, request: RawJson, subtype: &str) -> Option<A
         .as_ref()
         .map_or_else(|| request.get(), RawJson::get);
     Some(Approval {
+        number: 0,
         id: Uuid::new_v4(),
         session_id: session.clone(),
         kind,

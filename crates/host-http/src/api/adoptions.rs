@@ -25,6 +25,7 @@ pub(super) struct AdoptionsQuery {
     /// Only sessions of this directory.
     cwd: Option<PathBuf>,
     /// How many at most.
+    #[schemars(range(min = 1))]
     limit: Option<usize>,
 }
 

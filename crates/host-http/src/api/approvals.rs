@@ -9,7 +9,6 @@ use outrigger::protocol::RawJson;
 use outrigger_host::{Approval, ApprovalState, HostError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 use super::sessions::limit;
 use super::unread::{ScopedReply, reply};
@@ -24,9 +23,10 @@ pub(super) struct ApprovalsQuery {
     state: Option<String>,
     /// Only approvals of this session.
     session: Option<String>,
-    /// The id after which the page begins.
-    after: Option<Uuid>,
+    /// The number after which the page begins.
+    after: Option<u64>,
     /// How many at most.
+    #[schemars(range(min = 1))]
     limit: Option<usize>,
 }
 
@@ -34,8 +34,8 @@ pub(super) struct ApprovalsQuery {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ApprovalPage {
     approvals: Vec<Approval>,
-    /// The id after which the next page begins; null on the last page.
-    next: Option<Uuid>,
+    /// The number after which the next page begins; null on the last page.
+    next: Option<u64>,
 }
 
 pub(super) async fn list(
@@ -58,7 +58,7 @@ pub(super) async fn list(
         .await?;
     let has_more = approvals.len() > limit;
     approvals.truncate(limit);
-    let last = approvals.last().map(|approval| approval.id);
+    let last = approvals.last().map(|approval| approval.number);
     Ok(Json(ApprovalPage {
         approvals,
         next: last.filter(|_| has_more),

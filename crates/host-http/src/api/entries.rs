@@ -30,6 +30,7 @@ pub(super) struct AuditQuery {
     /// The number before which the page begins; the newest entries if it is not there.
     before: Option<u64>,
     /// How many at most.
+    #[schemars(range(min = 1))]
     limit: Option<usize>,
 }
 

@@ -22,6 +22,7 @@ pub(super) struct PageQuery {
     #[schemars(with = "Option<u64>")]
     after: Option<String>,
     /// How many events at most.
+    #[schemars(range(min = 1))]
     limit: Option<usize>,
     /// Only events of these types (`type` of the payload), with commas between them. A page may be empty then, and others follow: `cursor` says how far
     /// the log was read.

@@ -30,6 +30,7 @@ pub(super) struct SessionsQuery {
     /// The id after which the page begins.
     after: Option<String>,
     /// How many at most.
+    #[schemars(range(min = 1))]
     limit: Option<usize>,
 }
 

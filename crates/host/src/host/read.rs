@@ -61,15 +61,16 @@ impl SessionHost {
         self.log().counts().await
     }
 
-    /// Up to `limit` approvals, at most 1000, the oldest first, from behind `after` on: of one session or of all, in one state or in any.
+    /// Up to `limit` approvals, at most 1000, the oldest first, from behind the [number](Approval::number) `after` on: of one session or of all, in one
+    /// state or in any.
     ///
     /// # Errors
-    /// When the log can't be read, or has no approval `after`.
+    /// When the log can't be read.
     pub async fn approvals(
         &self,
         session: Option<&SessionId>,
         state: Option<ApprovalState>,
-        after: Option<Uuid>,
+        after: Option<u64>,
         limit: usize,
     ) -> Result<Vec<Approval>> {
         self.log().approvals(session, state, after, limit).await

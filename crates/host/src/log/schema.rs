@@ -66,6 +66,26 @@ CREATE TABLE audit (
     number INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, token_id TEXT NOT NULL, actor TEXT NOT NULL, method TEXT NOT NULL,
     route TEXT NOT NULL, object TEXT, status INTEGER NOT NULL
 );
+", "
+-- The CLI may use the id of a request again. A number is never used again, whatever is removed: clients read on from behind it.
+CREATE TABLE numbered_approvals (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, session_id TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL,
+    epoch INTEGER NOT NULL, request_id TEXT NOT NULL, tool_name TEXT, tool_use_id TEXT, input_hash TEXT NOT NULL,
+    request TEXT NOT NULL, opened_at INTEGER NOT NULL, decided_by TEXT, decided_at INTEGER, decision TEXT, supersedes TEXT,
+    applied INTEGER NOT NULL DEFAULT 0, closed_event TEXT, closed_seq INTEGER, deferred INTEGER NOT NULL DEFAULT 0
+);
+INSERT INTO numbered_approvals (number, id, session_id, kind, state, epoch, request_id, tool_name, tool_use_id, input_hash, request, opened_at,
+    decided_by, decided_at, decision, supersedes, applied, closed_event, closed_seq, deferred)
+SELECT number, id, session_id, kind, state, epoch, request_id, tool_name, tool_use_id, input_hash, request, opened_at,
+    decided_by, decided_at, decision, supersedes, applied, closed_event, closed_seq, deferred FROM approvals ORDER BY number;
+DROP TABLE approvals;
+ALTER TABLE numbered_approvals RENAME TO approvals;
+CREATE INDEX approvals_by_session ON approvals (session_id, state);
+CREATE INDEX approvals_by_state ON approvals (state, number);
+CREATE INDEX approvals_by_request ON approvals (session_id, request_id);
+CREATE INDEX approvals_deferred ON approvals (session_id) WHERE deferred = 1 AND applied = 0;
+-- What a process waits for is looked for each time that its session has news.
+CREATE INDEX approvals_unapplied ON approvals (session_id) WHERE applied = 0 AND state IN ('allowed', 'denied', 'answered', 'expired');
 "];
 
 /// The newest version.

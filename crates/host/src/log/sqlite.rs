@@ -566,18 +566,12 @@ impl Log for SqliteLog {
         &'a self,
         session: Option<&'a SessionId>,
         state: Option<ApprovalState>,
-        after: Option<Uuid>,
+        after: Option<u64>,
         count: usize,
     ) -> BoxFuture<'a, Result<Vec<Approval>>> {
         let session = session.map(|id| id.as_str().to_owned());
         Box::pin(self.read(move |connection| {
-            let after: i64 = match after {
-                None => 0,
-                Some(id) => connection
-                    .query_row("SELECT number FROM approvals WHERE id = ?1", [id.to_string()], |row| row.get(0))
-                    .optional()?
-                    .ok_or(HostError::NoApproval(id))?,
-            };
+            let after = steps::signed(after.unwrap_or_default());
             // A condition that holds if a value is missing would keep SQLite from using an index for it.
             let of_session = if session.is_some() { "session_id = ?1" } else { "?1 IS NULL" };
             let in_state = if state.is_some() { "state = ?2" } else { "?2 IS NULL" };

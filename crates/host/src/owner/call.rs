@@ -157,6 +157,7 @@ impl Owner {
         }) = self.taken_up.take_if(|_| is_asked)
         {
             let told = super::send_decision(session, &request, &approval).await?;
+            self.given = Some(request);
             self.write(told.into_iter().collect()).await?;
         }
         Ok(())

@@ -41,11 +41,14 @@ impl Owner {
                         self.write(steps).await?;
                         return self.wrong_session(&frame).await;
                     }
-                    if frame.kind() == "control_cancel_request" {
-                        // What it withdraws may have been asked in the same batch.
+                    let asks_people = wire::asks_people(&frame);
+                    if asks_people || frame.kind() == "control_cancel_request" {
+                        // What it repeats or withdraws may have been asked in the same batch.
                         self.feed_all(&mut asked, &mut steps).await?;
                     }
-                    if let Some(input) = self.note(&session, &frame, &mut steps) {
+                    if asks_people && self.is_repeated(&session, &frame).await? {
+                        tracing::debug!(session = %self.id, "the CLI repeats a request");
+                    } else if let Some(input) = self.note(&session, &frame, &mut steps) {
                         asked.push(input);
                     }
                 }
@@ -92,6 +95,24 @@ impl Owner {
             self.feed(input, std::mem::take(steps)).await?;
         }
         self.write(std::mem::take(steps)).await
+    }
+
+    /// Whether the CLI repeats a request that it has made already and that has its reply, or gets it. One that it makes anew after the reply is another
+    /// question.
+    async fn is_repeated(&self, session: &Session, frame: &Frame) -> Result<bool> {
+        let Some(request) = frame.request_id() else {
+            return Ok(false);
+        };
+        if self.state.open.contains(request) {
+            return Ok(true);
+        }
+        let was_asked = self.given.as_deref() == Some(request)
+            || match self.shared.log.approval_of(&self.id, request).await? {
+                Some(before) => before.epoch == self.shared.log.session(&self.id).await?.epoch,
+                None => false,
+            };
+        // The SDK ignores what is repeated before the reply.
+        Ok(was_asked && !session.pending().iter().any(|open| open.id().as_str() == request))
     }
 
     pub(super) fn is_ours(&self, init: &Frame) -> bool {

@@ -68,7 +68,8 @@ impl Owner {
     pub(super) async fn start(&mut self) -> Result<Input> {
         self.undecided.clear();
         self.early.clear();
-        self.taken_up = None;
+        self.contact.is_leaving.store(false, Ordering::Release);
+        (self.taken_up, self.given) = (None, None);
         // A process of before asks nothing any more.
         self.hooks = mpsc::channel(REQUESTS);
         self.for_people = mpsc::channel(REQUESTS);

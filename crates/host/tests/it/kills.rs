@@ -394,7 +394,7 @@ async fn compare_approvals(
 ) {
     let mut approvals = Vec::new();
     loop {
-        let after = approvals.last().map(|approval: &Approval| approval.id);
+        let after = approvals.last().map(|approval: &Approval| approval.number);
         let page = host.approvals(Some(id), None, after, 500).await.unwrap();
         if page.is_empty() {
             break;

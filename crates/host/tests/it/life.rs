@@ -814,6 +814,49 @@ async fn a_question_that_comes_with_its_withdrawal_waits_for_nobody() {
     host.shutdown().await;
 }
 
+/// The CLI may not know whether its question arrived, and an id may come again for another question.
+#[tokio::test]
+async fn a_question_that_comes_twice_is_asked_once_and_its_process_goes_on() {
+    let place = Place::new();
+    let uuid = Uuid::new_v4();
+    let asking = Simulated::steps(move || {
+        let ask = json!({"type": "control_request", "request_id": "r", "request": {
+            "subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": "ls"}, "tool_use_id": "t"}});
+        let result = json!({"type": "result", "subtype": "success", "is_error": false, "duration_ms": 1, "duration_api_ms": 1,
+            "num_turns": 1, "result": "done", "total_cost_usd": 0.0, "usage": {}, "modelUsage": {}, "permission_denials": [],
+            "uuid": Uuid::new_v4(), "stop_reason": "end_turn", "user_message_uuid": uuid, "user_message_uuids": [uuid]});
+        let steps = Steps::new().initialize().expect(Match::kind("user"));
+        steps
+            .send_raw(format!("{ask}\n{ask}\n"))
+            .expect(Match::kind("control_response"))
+            .send(ask)
+            .expect(Match::kind("control_response"))
+            .send(result)
+            .expect_end()
+            .exit(0)
+    });
+    let mut policy = place.policy();
+    policy.options = policy.options.transport(asking);
+    let host = place.host_with(policy).await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.send(&id, user("ask", uuid), "ada").await.unwrap();
+    for asked in 1..=2 {
+        until(&mut events, |event, _| event.kind == "approval_opened").await;
+        let approvals = host.approvals(Some(&id), None, None, 10).await.unwrap();
+        assert_eq!(approvals.len(), asked);
+        let allow: RawJson = json!({"behavior": "allow"}).into();
+        host.decide(approvals[asked - 1].id, allow, "ada").await.unwrap();
+    }
+    processed(&mut events, uuid, "processed").await;
+    let session = host.session(&id).await.unwrap();
+    assert_eq!(
+        (session.state, session.pending_approvals, session.epoch),
+        (SessionState::Idle, 0, 1)
+    );
+    host.shutdown().await;
+}
+
 #[tokio::test]
 async fn a_late_response_is_told_who_decided() {
     let place = Place::new();

@@ -613,3 +613,28 @@ async fn starts_get_their_places_in_the_order_in_which_they_asked() {
     }
     host.shutdown().await;
 }
+
+/// What comes later never has the number of what was removed, and who reads on from there misses nothing.
+#[tokio::test]
+async fn a_page_of_approvals_begins_behind_one_that_is_gone() {
+    let place = Place::new();
+    let host = place.host().await;
+    let ask = async || {
+        let id = place.session(&host).await;
+        let mut events = host.subscribe(&id, 0).await.unwrap();
+        host.send(&id, user(WRITE, Uuid::new_v4()), "ada").await.unwrap();
+        until(&mut events, |event, _| event.kind == "approval_opened").await;
+        id
+    };
+    let (_, gone) = (ask().await, ask().await);
+    let first = host.approvals(None, None, None, 2).await.unwrap();
+    let last = first.last().unwrap();
+    assert_eq!(last.session_id, gone);
+    host.archive(&gone).await.unwrap();
+    host.delete(&gone).await.unwrap();
+    let later = ask().await;
+    let second = host.approvals(None, None, Some(last.number), 2).await.unwrap();
+    assert_eq!(second.len(), 1);
+    assert_eq!((&second[0].session_id, second[0].number), (&later, 3));
+    host.shutdown().await;
+}

@@ -19,7 +19,7 @@ const SESSION: &str = "id, state, cwd, title, model, permission_mode, epoch, hea
 const EVENT: &str = "session_id, seq, epoch, event_id, at, source, actor, type, payload, sum";
 
 pub(super) const APPROVAL: &str = "id, session_id, kind, state, epoch, request_id, tool_name, tool_use_id, input_hash, request, \
-    opened_at, decided_by, decided_at, decision, supersedes, deferred";
+    opened_at, decided_by, decided_at, decision, supersedes, deferred, number";
 
 pub(super) type RowResult<T> = rusqlite::Result<T>;
 
@@ -206,6 +206,7 @@ pub(super) fn approval(row: &Row<'_>) -> RowResult<Approval> {
         decision: optional(row, 13, json)?,
         supersedes: optional(row, 14, uuid)?,
         deferred: row.get(15)?,
+        number: number(row, 16)?,
     })
 }
 
@@ -227,7 +228,7 @@ pub(super) fn counts(connection: &Connection) -> RowResult<Counts> {
 
 /// The event that ended an approval, behind the columns of the approval.
 pub(super) fn closed(row: &Row<'_>) -> RowResult<(Uuid, u64)> {
-    Ok((uuid(row, 16)?, number(row, 17)?))
+    Ok((uuid(row, 17)?, number(row, 18)?))
 }
 
 /// Of a session, or of all.

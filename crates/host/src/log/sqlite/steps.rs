@@ -410,8 +410,8 @@ impl StepWriter<'_> {
             )
             .optional()?;
         self.connection.execute(
-            "INSERT INTO approvals (id, number, session_id, kind, state, epoch, request_id, tool_name, tool_use_id, input_hash, request, opened_at, supersedes, deferred)
-             VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM approvals), ?2, ?3, 'pending', (SELECT epoch FROM sessions WHERE id = ?2), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            "INSERT INTO approvals (id, session_id, kind, state, epoch, request_id, tool_name, tool_use_id, input_hash, request, opened_at, supersedes, deferred)
+             VALUES (?1, ?2, ?3, 'pending', (SELECT epoch FROM sessions WHERE id = ?2), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
             params![
                 approval.id.to_string(),
                 id,
