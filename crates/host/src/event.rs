@@ -51,6 +51,8 @@ named! {
         Processed = "processed",
         /// The process or the host ended during its turn. The host does not send it again, because tools may have run.
         Interrupted = "interrupted",
+        /// The session was archived before a process got it. No process ever does.
+        NotBegun = "not_begun",
     }
 }
 

@@ -235,6 +235,8 @@ pub struct PendingWork {
 pub struct Received {
     /// The event.
     pub id: Uuid,
+    /// The number of the event.
+    pub seq: u64,
     /// The `type` of the event.
     pub kind: String,
     /// The frame, as the client sent it.
@@ -286,11 +288,11 @@ pub trait Log: Send + Sync + 'static {
     /// When the log fails.
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<SessionId>>>;
 
-    /// What waits for the process of a session.
+    /// What waits for the process of a session. Of what clients sent, only that with a `seq` after `after`, so that nothing long is read again and again.
     ///
     /// # Errors
     /// When the log fails.
-    fn waiting<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<PendingWork>>;
+    fn waiting<'a>(&'a self, session: &'a SessionId, after: u64) -> BoxFuture<'a, Result<PendingWork>>;
 
     /// Up to `limit` approvals, the oldest first, from behind the [number](Approval::number) `after` on: of one session or of all, in one state or in any.
     ///

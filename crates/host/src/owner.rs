@@ -31,7 +31,7 @@ use crate::approval::{Approval, ApprovalKind, ApprovalState};
 use crate::clock::now;
 use crate::core::{Admission, CoreEffect, Input, LiveState, Process, WaitingCall, transition};
 use crate::error::{HostError, Result};
-use crate::event::SessionState;
+use crate::event::{Delivery, SessionState};
 use crate::handler::HookRequest;
 use crate::log::{Log, NewEvent, Update, Write};
 use crate::memory;
@@ -196,6 +196,8 @@ pub(crate) struct Owner {
     state: LiveState,
     running: Option<RunningProcess>,
     prompts: HashMap<Uuid, RawJson>,
+    /// Up to here it knows what clients sent: what waits of it is in `prompts` and `requests`.
+    read_to: u64,
     /// Requests of clients that have no response yet: their events, and their ids.
     requests: HashMap<Uuid, String>,
     /// What the process has used, as far as the log knows.
@@ -264,6 +266,7 @@ impl Owner {
             state: LiveState::default(),
             running: None,
             prompts: HashMap::new(),
+            read_to: 0,
             requests: HashMap::new(),
             counted: SessionUsage::default(),
             admission: None,
@@ -296,7 +299,7 @@ impl Owner {
     }
 
     async fn work(&mut self, commands: &mut mpsc::Receiver<Command>) -> Result<()> {
-        let waiting = self.shared.log.waiting(&self.id).await?;
+        let waiting = self.shared.log.waiting(&self.id, 0).await?;
         let call = self.recover_call(&waiting);
         for received in waiting.processing {
             if received.kind == "user" {
@@ -531,7 +534,7 @@ impl Owner {
                     CoreEffect::Admit => inputs.extend(Box::pin(self.admit()).await?),
                     CoreEffect::Yield => (self.admission, self.granted) = (None, Granted::default()),
                     CoreEffect::Start => inputs.push_back(Box::pin(self.start()).await?),
-                    CoreEffect::Deliver(id) => Box::pin(self.deliver(id)).await?,
+                    CoreEffect::Deliver(id) => inputs.extend(Box::pin(self.deliver(id)).await?),
                     CoreEffect::Close => {
                         Box::pin(self.close()).await?;
                         inputs.push_back(Input::Exited);
@@ -553,7 +556,10 @@ impl Owner {
         self.contact
             .seen
             .store(self.contact.calls.load(Ordering::Acquire), Ordering::Release);
-        let waiting = self.shared.log.waiting(&self.id).await?;
+        let waiting = self.shared.log.waiting(&self.id, self.read_to).await?;
+        if let Some(last) = waiting.received.last() {
+            self.read_to = last.seq;
+        }
         if waiting.is_ended {
             self.state.queue.clear();
             self.prompts.clear();
@@ -564,14 +570,19 @@ impl Owner {
         }
         // What failed before was another try.
         self.failure = None;
-        let mut has_failed = false;
+        if let Some(first) = self.state.queue.front().copied() {
+            self.feed(Input::Accepted(first), Vec::new()).await?;
+        }
         for received in waiting.received {
             match received.kind.as_str() {
                 "user" if waiting.is_ended => {}
                 "user" => {
                     self.prompts.insert(received.id, received.payload);
-                    self.feed(Input::Accepted(received.id), Vec::new()).await?;
-                    has_failed = self.failure.is_some();
+                    match self.failure {
+                        None => self.feed(Input::Accepted(received.id), Vec::new()).await?,
+                        // One try for each time that the session is woken.
+                        Some(_) => self.state.queue.push_back(received.id),
+                    }
                 }
                 "control_request" => self.request(received).await?,
                 _ => self.cancel(received).await?,
@@ -755,11 +766,17 @@ impl Owner {
         }
     }
 
-    async fn deliver(&mut self, id: Uuid) -> Result<()> {
+    async fn deliver(&mut self, id: Uuid) -> Result<Option<Input>> {
+        let record = self.shared.log.session(&self.id).await?;
+        if record.state == SessionState::Ended {
+            // It was archived since the owner has read its news.
+            self.granted = Granted::default();
+            self.write(vec![Write::Mark(id, Delivery::NotBegun)]).await?;
+            return Ok(Some(Input::TurnEnded { deferred: false }));
+        }
         if let Some(workspaces) = &self.shared.policy.workspaces
             && workspaces.snapshots
         {
-            let record = self.shared.log.session(&self.id).await?;
             // The turn is worth more than its diff, and what ends it or interrupts it has to reach it.
             let files = || self.shared.policy.files_of(&record);
             let mut closing = self.shared.closing.subscribe();
@@ -776,7 +793,7 @@ impl Owner {
             }
         }
         let (Some(running), Some(payload)) = (&mut self.running, self.prompts.remove(&id)) else {
-            return Ok(());
+            return Ok(None);
         };
         let told = |error: outrigger::Error| (error.to_string(), error.end().is_some());
         // It is sent before the owner does anything else, so that what a client asks for next is about this turn.
@@ -810,7 +827,7 @@ impl Owner {
             // An owner that is gone has marked the turn already.
             drop(ended.send(turn.await));
         });
-        Ok(())
+        Ok(None)
     }
 }
 

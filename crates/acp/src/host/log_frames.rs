@@ -177,6 +177,10 @@ impl LogFrames {
                     let why = "the process of the session, or its host, ended in the middle of the turn; the session goes on with the next prompt";
                     self.ends(prompt, event, Some(why))
                 }
+                (Some(prompt), Some("not_begun")) => {
+                    let why = "the session was archived before the prompt was begun";
+                    self.ends(prompt, event, Some(why))
+                }
                 _ => Vec::new(),
             },
             "prompt_failed" => {

@@ -162,6 +162,10 @@ impl Conversation {
                 self.screen
                     .note("a prompt was cut off, and is not sent again, since tools may have run")?;
             }
+            "delivery_update" if text("status") == "not_begun" => {
+                self.screen
+                    .note("a prompt was not begun, since the session is archived")?;
+            }
             "session_created" | "delivery_update" | "approval_opened" | "approval_superseded" => {}
             _ if self.verbose => self.screen.note(&format!("host: {kind}"))?,
             _ => {}

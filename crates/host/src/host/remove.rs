@@ -11,8 +11,8 @@ use crate::log::{NewEvent, Write};
 use crate::workspace::{self, CleanUp, WorkspacePolicy};
 
 impl SessionHost {
-    /// Ends a session for good: it takes no prompts any more, and can be read. Prompts that wait are not begun, and a deferred call that waits is
-    /// never carried out.
+    /// Ends a session for good: it takes no prompts any more, and can be read. Prompts that wait are not begun, and are marked so
+    /// ([`Delivery::NotBegun`](crate::Delivery::NotBegun)). A deferred call that waits is never carried out.
     ///
     /// # Errors
     /// When the session is missing, or the log fails.

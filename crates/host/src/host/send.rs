@@ -208,7 +208,7 @@ impl SessionHost {
             self.reach(session, Some(Command::Interrupt(reply)), false)?;
         } else if !self.command(session, Command::Interrupt(reply))? {
             // Its turn has failed to go on, and would with the next prompt.
-            let decided = self.log().waiting(session).await?.decided;
+            let decided = self.log().waiting(session, u64::MAX).await?.decided;
             if state == SessionState::Failed && decided.iter().any(|approval| approval.deferred) {
                 self.write_and_wake(session, vec![give_up_interrupted()]).await?;
             }

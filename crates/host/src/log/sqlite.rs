@@ -557,9 +557,9 @@ impl Log for SqliteLog {
         }))
     }
 
-    fn waiting<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<PendingWork>> {
+    fn waiting<'a>(&'a self, session: &'a SessionId, after: u64) -> BoxFuture<'a, Result<PendingWork>> {
         let session = session.clone();
-        Box::pin(self.read(move |connection| Ok(rows::waiting(connection, session.as_str())?)))
+        Box::pin(self.read(move |connection| Ok(rows::waiting(connection, session.as_str(), after)?)))
     }
 
     fn approvals<'a>(

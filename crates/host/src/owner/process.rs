@@ -372,6 +372,7 @@ impl Owner {
         let steps = vec![Write::Append(NewEvent::host("resume_failed", payload))];
         // They are read again with the next news.
         self.state.queue.clear();
+        self.read_to = 0;
         self.feed(Input::Exited, steps).await?;
         self.write(vec![Write::Enter(SessionState::Failed)]).await
     }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{ClientControlRequest, Command, ControlResult, Owner, RunningProcess};
 use crate::core::{Input, WaitingCall};
 use crate::error::{HostError, Result};
-use crate::event::Delivery;
+use crate::event::{Delivery, SessionState};
 use crate::log::{NewEvent, Received, Update, Write};
 use crate::wire;
 
@@ -265,7 +265,7 @@ impl Owner {
             Some(Command::Stop(reply)) => {
                 self.contact.stop_taken();
                 // An archived session does not go on.
-                if self.shared.log.waiting(&self.id).await?.is_ended {
+                if self.shared.log.session(&self.id).await?.state == SessionState::Ended {
                     self.read_news().await?;
                 }
                 self.kill("stopped by a client", Input::Exited).await?;

@@ -394,7 +394,7 @@ async fn a_stop_leaves_a_call_open_and_an_archived_session_carries_nothing_out()
     assert_eq!(place.cli.started().len(), started + 1);
     assert_eq!(
         marks(&told(&host, &id).await, behind),
-        ["received"],
+        ["received", "not_begun"],
         "an archived session begins nothing"
     );
     host.delete(&other).await.unwrap();

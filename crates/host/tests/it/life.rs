@@ -9,7 +9,7 @@ use outrigger::testing::Simulated;
 use outrigger::testing::sim::peer::{Match, Signal, Steps};
 use outrigger_host::log::{NewEvent, Update, Write};
 use outrigger_host::{
-    ApprovalState, Delivered, Effect, HostError, NewSession, SessionState, Source, Subscription,
+    ApprovalState, Delivered, Delivery, Effect, HostError, NewSession, SessionState, Source, Subscription,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -421,6 +421,29 @@ async fn an_interrupt_of_a_process_that_ends_is_no_error() {
         }
         host.shutdown().await;
     }
+}
+
+#[tokio::test]
+async fn prompts_that_wait_in_an_archived_session_are_told_and_never_begun() {
+    let place = Place::new();
+    let host = place.host().await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    let (runs, waits) = (Uuid::new_v4(), Uuid::new_v4());
+    host.send(&id, user("%hang", runs), "ada").await.unwrap();
+    processed(&mut events, runs, "processing").await;
+    host.send(&id, user("%say hello", waits), "ada").await.unwrap();
+    host.archive(&id).await.unwrap();
+    processed(&mut events, waits, "not_begun").await;
+    processed(&mut events, runs, "interrupted").await;
+    assert_eq!(host.counts().await.unwrap().waiting_prompts, 0);
+    let log = host.event_log();
+    assert!(log.unfinished().await.unwrap().is_empty());
+    // What is over stays so.
+    let mark = Write::Mark(waits, Delivery::Processing);
+    let written = log.write(&id, vec![mark]).await.unwrap();
+    assert!(written.events.is_empty());
+    host.shutdown().await;
 }
 
 /// Its worktree and its branch may be gone, and a start would make them again.

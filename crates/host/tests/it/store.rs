@@ -157,6 +157,27 @@ async fn a_log_whose_files_cannot_be_made_says_where_they_have_to_be() {
     }
 }
 
+/// What is sent one by one would be read once for each that waits already.
+#[tokio::test]
+async fn what_waits_is_read_from_a_place_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let (host, id) = session(dir.path()).await;
+    let log = host.event_log();
+    let prompt = |n: u32| {
+        let frame = format!(r#"{{"type":"user","n":{n}}}"#);
+        let event = NewEvent::new(Source::Client, "user", RawJson::from_text(frame).unwrap());
+        Write::Accept(event)
+    };
+    let mut after = 0;
+    for n in 1..4 {
+        log.write(&id, vec![prompt(n)]).await.unwrap();
+        let waiting = log.waiting(&id, after).await.unwrap();
+        assert_eq!(waiting.received.len(), 1, "{n}");
+        after = waiting.received[0].seq;
+    }
+    assert_eq!(log.waiting(&id, 0).await.unwrap().received.len(), 3);
+}
+
 #[tokio::test]
 async fn the_tables_of_an_older_version_are_upgraded() {
     let dir = tempfile::tempdir().unwrap();

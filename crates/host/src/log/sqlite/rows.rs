@@ -257,20 +257,23 @@ pub(super) fn usage(connection: &Connection, session: Option<&str>) -> RowResult
     Ok(usage)
 }
 
-pub(super) fn waiting(connection: &Connection, session: &str) -> RowResult<PendingWork> {
+pub(super) fn waiting(connection: &Connection, session: &str, after: u64) -> RowResult<PendingWork> {
     let mut waiting = PendingWork::default();
     let mut statement = connection.prepare_cached(
-        "SELECT event_id, type, payload, delivery FROM accepted WHERE session_id = ?1 AND delivery IN ('received', 'processing') ORDER BY seq",
+        "SELECT event_id, type, payload, delivery, seq FROM accepted
+         WHERE session_id = ?1 AND delivery IN ('received', 'processing') AND seq > ?2 ORDER BY seq",
     )?;
     let read = |row: &Row<'_>| {
         let received = Received {
             id: uuid(row, 0)?,
+            seq: number(row, 4)?,
             kind: row.get(1)?,
             payload: json(row, 2)?,
         };
         Ok((received, named(row, 3, Delivery::of_name)?))
     };
-    for row in statement.query_map([session], read)? {
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    for row in statement.query_map(params![session, after], read)? {
         match row? {
             (received, Delivery::Received) => waiting.received.push(received),
             (received, _) => waiting.processing.push(received),

@@ -88,6 +88,9 @@ impl StepWriter<'_> {
                         json!({"type": "session_state_changed", "session_id": id, "state": state.as_str()});
                     self.append(&NewEvent::host("session_state_changed", payload))?;
                 }
+                if changed == 1 && *state == SessionState::Ended {
+                    self.drop_prompts()?;
+                }
             }
             Write::NextEpoch => {
                 self.connection
@@ -385,9 +388,27 @@ impl StepWriter<'_> {
         Ok(())
     }
 
+    /// No process gets the prompts that wait in an archived session.
+    fn drop_prompts(&mut self) -> Result<()> {
+        let sql =
+            "SELECT event_id FROM accepted WHERE session_id = ?1 AND delivery IN ('received', 'processing')
+             AND delivery = 'received' AND type = ?2 ORDER BY seq";
+        let waiting: Vec<Uuid> = self
+            .connection
+            .prepare_cached(sql)?
+            .query_map([self.session.as_str(), PROMPT], |row| rows::uuid(row, 0))?
+            .collect::<rusqlite::Result<_>>()?;
+        for prompt in waiting {
+            self.mark(prompt, Delivery::NotBegun)?;
+        }
+        Ok(())
+    }
+
+    /// What has come to its end stays there.
     fn mark(&mut self, event_id: Uuid, delivery: Delivery) -> Result<()> {
         let changed: rusqlite::Result<String> = self.connection.query_row(
-            "UPDATE accepted SET delivery = ?3 WHERE session_id = ?1 AND event_id = ?2 AND delivery IS NOT ?3 RETURNING type",
+            "UPDATE accepted SET delivery = ?3 WHERE session_id = ?1 AND event_id = ?2 AND delivery IS NOT ?3
+             AND delivery IN ('received', 'processing') RETURNING type",
             params![self.session.as_str(), event_id.to_string(), delivery.as_str()],
             |row| row.get(0),
         );
