@@ -74,6 +74,8 @@ pub use web::*;
 pub use workflow::*;
 pub use worktree::*;
 
+use std::fmt;
+
 use crate::RawJson;
 use crate::drift::{self, DriftKind};
 use crate::shape::Shape;
@@ -192,6 +194,17 @@ macro_rules! tools {
             }
         }
     };
+}
+
+/// As the CLI writes it for the model: choices with commas between them.
+impl fmt::Display for GivenAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::List(choices) => f.write_str(&choices.join(", ")),
+            Self::Unknown(raw) => write!(f, "{raw}"),
+        }
+    }
 }
 
 impl McpOutput {
