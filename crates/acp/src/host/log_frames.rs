@@ -27,6 +27,8 @@ pub(super) struct LogFrames {
     has_result: bool,
     /// Whether the turn goes on in another process, after a call that the process of before has left open.
     is_deferred: bool,
+    /// The CLI's report that it is through with the prompt whose turn runs, until its result says whether the turn goes on.
+    completed: Option<String>,
     /// Why the host gave up the turn.
     failure: Option<String>,
     /// Whether the CLI does not say itself which prompt it begins, so that this has to.
@@ -62,6 +64,7 @@ impl LogFrames {
             running: None,
             has_result: false,
             is_deferred: false,
+            completed: None,
             failure: None,
             tells_beginnings: false,
             cost: json!(0),
@@ -116,12 +119,33 @@ impl LogFrames {
         if frame.kind().starts_with("control_") {
             return Vec::new();
         }
-        if frame.kind() == "result"
-            && let Ok(result) = serde_json::from_str(text)
-        {
-            return self.result(&frame, result).into_iter().collect();
+        let mut lines = Vec::new();
+        match (frame.kind(), frame.subtype(), frame.state()) {
+            ("result", ..) => {
+                if let Ok(result) = serde_json::from_str(text) {
+                    let result = self.result(&frame, result);
+                    lines.extend(self.completed.take().filter(|_| result.is_some()));
+                    lines.extend(result);
+                    return lines;
+                }
+            }
+            ("command_lifecycle", _, Some("completed"))
+                if !self.has_result && frame.command_uuid() == self.running.as_deref() =>
+            {
+                self.completed = (!self.is_deferred).then(|| text.to_owned());
+                return lines;
+            }
+            ("system", Some("session_state_changed"), Some("idle")) => {
+                // The process has nothing to do, and the turn has: it goes on in another one.
+                if self.is_deferred && !self.has_result {
+                    return lines;
+                }
+                lines.extend(self.completed.take());
+            }
+            _ => {}
         }
-        vec![text.to_owned()]
+        lines.push(text.to_owned());
+        lines
     }
 
     /// The CLI reports the end of a turn.
@@ -208,7 +232,7 @@ impl LogFrames {
     fn begins(&mut self, prompt: &str, event: &str) -> Vec<String> {
         (self.running, self.failure) = (Some(prompt.to_owned()), None);
         (self.has_result, self.is_deferred) = (false, false);
-        let mut lines = Vec::new();
+        let mut lines = Vec::from_iter(self.completed.take());
         if let Some(at) = self.waiting.iter().position(|(id, _)| id == prompt) {
             lines.extend(self.waiting.remove(at).map(|(_, line)| line));
         }
@@ -226,14 +250,17 @@ impl LogFrames {
         self.waiting.retain(|(id, _)| id != prompt);
         let failure = self.failure.take();
         let was_running = self.is_running(prompt);
+        let mut lines = Vec::new();
         if was_running {
             self.running = None;
+            lines.extend(self.completed.take());
         }
         // A result has said it already.
         match failure.as_deref().or(why) {
-            Some(why) if !(was_running && self.has_result) => vec![self.ended(prompt, event, why)],
-            _ => Vec::new(),
+            Some(why) if !(was_running && self.has_result) => lines.push(self.ended(prompt, event, why)),
+            _ => {}
         }
+        lines
     }
 
     /// No process got the prompts that wait. The host keeps them for the next try.

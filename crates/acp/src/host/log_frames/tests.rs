@@ -122,11 +122,29 @@ fn a_turn_that_leaves_a_call_open_ends_with_the_process_that_goes_on() {
         "type": "result", "subtype": "success", "is_error": false, "terminal_reason": "tool_deferred", "total_cost_usd": 0.125,
         "modelUsage": {}, "uuid": "d", "session_id": "s", "user_message_uuids": [OWN],
     });
+    let completed = json!({"type": "command_lifecycle", "command_uuid": OWN, "state": "completed"});
+    let idle = json!({"type": "system", "subtype": "session_state_changed", "state": "idle", "uuid": "i", "session_id": "s"});
+    assert!(log.event("worker", "c", completed.clone()).is_empty());
     assert!(log.event("worker", "d", left_open.clone()).is_empty());
+    assert!(log.event("worker", "c", completed.clone()).is_empty());
+    assert!(log.event("worker", "i", idle.clone()).is_empty());
     // The next process knows nothing of the prompt.
     let told = log.result(&[]);
+    assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0]["user_message_uuids"], json!([OWN]));
+    assert_eq!(log.event("worker", "i", idle.clone()).len(), 1);
     assert!(log.delivery(OWN, "processed").is_empty());
+
+    // One that leaves no call open is told as it is, also without its result.
+    let mut log = TestLog::new();
+    log.delivery(OWN, "processing");
+    assert!(log.event("worker", "c", completed.clone()).is_empty());
+    let told = log.event("worker", "i", idle);
+    assert_eq!((told.len(), &told[0]), (2, &completed));
+    log.delivery(OWN, "processing");
+    log.event("worker", "c", completed.clone());
+    let told = log.result(&[OWN]);
+    assert_eq!((told.len(), &told[0]), (2, &completed));
 
     // Or nobody goes on with it.
     let mut log = TestLog::new();
