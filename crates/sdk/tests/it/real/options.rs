@@ -279,10 +279,13 @@ async fn the_environment_passes_by_name() {
         .map(|(name, _)| name)
         .collect();
     let ours: Vec<_> = names.iter().filter(|name| !passes(name)).collect();
-    // What the SDK says of itself to the CLI, and what goes with the working directory.
-    let own = |name: &str| {
-        name.starts_with("CLAUDE_") || ["PWD", "NoDefaultCurrentDirectoryInExePath"].contains(&name)
-    };
+    // What the SDK says of itself to the CLI, what goes with the working directory, and that the CLI's runtime sends no crash reports.
+    let others = [
+        "PWD",
+        "NoDefaultCurrentDirectoryInExePath",
+        "BUN_ENABLE_CRASH_REPORTING",
+    ];
+    let own = |name: &str| name.starts_with("CLAUDE_") || others.contains(&name);
     assert!(ours.iter().all(|name| own(name)), "{ours:?}");
     assert!(
         !names.contains("CLAUDECODE") && !names.contains("NODE_OPTIONS"),

@@ -131,7 +131,7 @@ impl ModelPlayer {
             for next in taken.steps {
                 again = self.add(&mut response, next, request);
             }
-            if !again && !(only_fails && taken.exact) {
+            if !(again || only_fails && taken.exact) {
                 break taken.exact;
             }
             let is_broken = |fault: &mut ResponseFault| fault.kind.breaks_off();
