@@ -6,7 +6,7 @@ use outrigger_sim::api::Reply;
 use rexpect::process::Signal;
 
 use crate::display::Display;
-use crate::rig::Rig;
+use crate::rig::{PATIENCE, Rig};
 use crate::terminal::blocking;
 
 const LEFT: &str = "\x1b[D";
@@ -506,6 +506,17 @@ fn cli_of(rig: &Rig) -> rustix::process::Pid {
     rustix::process::Pid::from_raw(found.expect("the CLI runs")).unwrap()
 }
 
+/// Waits until the CLI, which is stopped, has something to read.
+#[cfg(target_os = "linux")]
+fn until_asked(cli: rustix::process::Pid) {
+    let stdin = std::fs::File::open(format!("/proc/{}/fd/0", cli.as_raw_nonzero())).unwrap();
+    let until = std::time::Instant::now() + PATIENCE;
+    while rustix::io::ioctl_fionread(&stdin).unwrap() == 0 {
+        assert!(std::time::Instant::now() < until, "the CLI is asked nothing");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_gives_up_a_command_to_which_the_cli_does_not_reply() {
@@ -517,7 +528,7 @@ async fn ctrl_c_gives_up_a_command_to_which_the_cli_does_not_reply() {
     kill_process(cli, Signal::STOP).unwrap();
     blocking(move || {
         display.enter("/model opus");
-        display.shows("/model opus\n");
+        until_asked(cli);
         display.press("\x03");
         display.shows("given up; the CLI may do it all the same");
         kill_process(cli, Signal::CONT).unwrap();

@@ -117,7 +117,7 @@ mod tests {
             fs::create_dir_all(&left).unwrap();
             fs::write(left.join("a"), "before").unwrap();
             let _ = fs::remove_file(&file.path);
-            assert_eq!(place.sessions.remains(&file.id), [left.clone()]);
+            assert_eq!(place.sessions.remains(&file.id), std::slice::from_ref(&left));
             place.sessions.delete(&file.id).unwrap();
             assert!(!left.exists());
         }
