@@ -12,7 +12,6 @@ use serde::Deserialize;
 use super::apart;
 use crate::agent::usage;
 use crate::exit::Failure;
-use crate::text_file;
 
 /// The longest file, in bytes: all of it is checked before anything is sent.
 const MOST: u64 = 1 << 30;
@@ -55,7 +54,6 @@ fn read_whole(path: &Path) -> Result<Vec<GivenPrompt>, Failure> {
         let stdin = io::stdin().lock();
         stdin.take(MOST + 1).read_to_end(&mut text).map_err(cannot)?;
     } else {
-        text_file::refuse_pipe(path).map_err(cannot)?;
         let file = File::open(path).map_err(cannot)?;
         file.take(MOST + 1).read_to_end(&mut text).map_err(cannot)?;
     }
