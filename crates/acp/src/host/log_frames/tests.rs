@@ -122,7 +122,7 @@ fn a_turn_that_leaves_a_call_open_ends_with_the_process_that_goes_on() {
         "type": "result", "subtype": "success", "is_error": false, "terminal_reason": "tool_deferred", "total_cost_usd": 0.125,
         "modelUsage": {}, "uuid": "d", "session_id": "s", "user_message_uuids": [OWN],
     });
-    let completed = json!({"type": "command_lifecycle", "command_uuid": OWN, "state": "completed"});
+    let completed = json!({"type": "command_lifecycle", "command_uuid": OWN, "state": "completed", "uuid": "c", "session_id": "s"});
     let idle = json!({"type": "system", "subtype": "session_state_changed", "state": "idle", "uuid": "i", "session_id": "s"});
     assert!(log.event("worker", "c", completed.clone()).is_empty());
     assert!(log.event("worker", "d", left_open.clone()).is_empty());
