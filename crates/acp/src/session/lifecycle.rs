@@ -231,6 +231,8 @@ impl Actor {
         {
             self.is_part(&id, begin);
         }
+        // Without a result, the last texts of the turn may still be held.
+        self.show(|updates| updates.flush());
         if let Some(end) = ended.answer.settle(end, ended.cancelled) {
             self.activity.ends(end);
         }

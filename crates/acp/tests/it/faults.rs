@@ -147,3 +147,12 @@ proptest! {
         runtime.block_on(play(schedule, keeps_order, loses_nothing))?;
     }
 }
+
+/// The texts of a turn may be held back for a moment. Without a result, nothing else sends them in time.
+#[tokio::test(start_paused = true)]
+async fn texts_of_a_turn_whose_result_is_lost_come_before_the_answer() {
+    for nth in 1..=3 {
+        let schedule = Schedule::new(0).with(Effect::Drop {}, At::kind("result").nth(nth));
+        play(schedule, true, false).await.expect("updates before answers");
+    }
+}
