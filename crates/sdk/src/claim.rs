@@ -14,7 +14,7 @@ use outrigger_protocol::shared::{AgentDefinition, JsonObject, PermissionMode, Sy
 use crate::error::{Error, ModuleProblem, Result};
 use crate::mcp::SdkMcpServer;
 use crate::options::inline_settings::{SettingsPlace, placed};
-use crate::options::{Auth, Encoded, Options, OptionsError, Secret, Secrets, SettingsInput};
+use crate::options::{self, Auth, Encoded, Options, OptionsError, Secret, Secrets, SettingsInput, invalid};
 
 /// The settings that decide about hooks. A spare has its hooks from when it was started.
 const HOOK_KEYS: &[&str] = &[
@@ -291,11 +291,9 @@ impl Claim {
             let own = fields(settings)?;
             options.check_own_settings(&object(&own)?).map_err(wrong)?;
             if let Some(key) = own.keys().find(|key| HOOK_KEYS.contains(&key.as_str())) {
-                return Err(wrong(OptionsError::invalid(
-                    "settings",
-                    key,
-                    "decides about hooks, which a spare has from its start: give it to the options instead",
-                )));
+                let problem =
+                    "decides about hooks, which a spare has from its start: give it to the options instead";
+                return Err(wrong(invalid("settings", key, problem)));
             }
             let merged = match &options.settings {
                 None => Some(own.clone()),
@@ -354,11 +352,8 @@ pub(crate) struct Cold {
 
 fn append(options: &mut Options, text: &str) -> Result<()> {
     if text.trim().is_empty() {
-        return Err(wrong(OptionsError::invalid(
-            "append_system_prompt",
-            "",
-            "is empty: leave it unset instead",
-        )));
+        let problem = "is empty: leave it unset instead";
+        return Err(wrong(invalid("append_system_prompt", "", problem)));
     }
     let last = match options.system_prompt.get_or_insert(SystemPrompt::PRESET) {
         SystemPrompt::Preset {
@@ -388,8 +383,7 @@ fn append(options: &mut Options, text: &str) -> Result<()> {
 
 fn fields(settings: &Encoded<Settings>) -> Result<BTreeMap<String, RawJson>> {
     let json = settings.json();
-    let json =
-        json.ok_or_else(|| wrong(OptionsError::invalid("settings", "", "cannot be written as JSON")))?;
+    let json = json.ok_or_else(|| wrong(invalid("settings", "", "cannot be written as JSON")))?;
     json.read()
         .map_err(|error| Error::invalid_because("settings", error))
 }
@@ -413,11 +407,8 @@ fn split(settings: &JsonObject) -> Result<(Option<JsonObject>, Option<JsonObject
 fn utf8(option: &'static str, path: &Path) -> Result<String> {
     let text = path.to_str().map(str::to_owned);
     text.ok_or_else(|| {
-        wrong(OptionsError::invalid(
-            option,
-            path.to_string_lossy(),
-            "is not UTF-8, which a claim has to be",
-        ))
+        let problem = "is not UTF-8, which a claim has to be";
+        wrong(invalid(option, path.to_string_lossy(), problem))
     })
 }
 
@@ -426,14 +417,15 @@ fn wrong(error: OptionsError) -> Error {
 }
 
 fn conflict(options: [&'static str; 2], advice: &'static str) -> Error {
-    wrong(OptionsError::Conflict { options, advice })
+    wrong(options::conflict(options, advice))
 }
 
 /// Why a claim failed. No prompt was sent, and the process ends: start the session with [`Options::start`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClaimProblem {
     /// The CLI rejected the claim.
+    #[error("the CLI refused the claim: {message}{}", in_brackets(.code))]
     Refused {
         /// The code of the reason: `project_settings_not_claimable` (the directory's own settings set something that is fixed in a
         /// spare), `permission_mode_not_claimable`, `cwd_not_found`, `cwd_not_a_directory`, `unsafe_path`, …
@@ -442,11 +434,13 @@ pub enum ClaimProblem {
         message: String,
     },
     /// The CLI rejected the claim's settings.
+    #[error("the CLI refused the claim's settings: {message}")]
     SettingsNotApplied {
         /// The CLI's explanation.
         message: String,
     },
     /// The CLI rejected another part of the claim.
+    #[error("the CLI refused the claim's `{option}`: {message}")]
     OptionNotApplied {
         /// The part: `model` or `max_thinking_tokens`.
         option: &'static str,
@@ -454,6 +448,7 @@ pub enum ClaimProblem {
         message: String,
     },
     /// The CLI reports another session than the claimed one.
+    #[error("`{option}` of the claimed session is {got:?} instead of {asked:?}")]
     Differs {
         /// The field that differs.
         option: &'static str,
@@ -477,8 +472,6 @@ impl ClaimProblem {
     }
 }
 
-impl std::error::Error for ClaimProblem {}
-
 impl ModuleProblem for ClaimProblem {}
 
 impl Error {
@@ -488,26 +481,10 @@ impl Error {
     }
 }
 
-impl fmt::Display for ClaimProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused { code, message } if code.is_empty() => {
-                write!(f, "the CLI refused the claim: {message}")
-            }
-            Self::Refused { code, message } => write!(f, "the CLI refused the claim: {message} [{code}]"),
-            Self::SettingsNotApplied { message } => {
-                write!(f, "the CLI refused the claim's settings: {message}")
-            }
-            Self::OptionNotApplied { option, message } => {
-                write!(f, "the CLI refused the claim's `{option}`: {message}")
-            }
-            Self::Differs { option, asked, got } => {
-                write!(
-                    f,
-                    "`{option}` of the claimed session is {got:?} instead of {asked:?}"
-                )
-            }
-        }
+fn in_brackets(code: &str) -> String {
+    match code {
+        "" => String::new(),
+        _ => format!(" [{code}]"),
     }
 }
 

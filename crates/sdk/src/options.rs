@@ -73,6 +73,7 @@ pub(crate) use launch::Resumed;
 pub use launch::{Confirmation, Host, Launch, LaunchFiles, Unconfirmed};
 pub use never_asked::NeverAsked;
 pub use options_error::OptionsError;
+pub(crate) use options_error::{conflict, delivery, invalid, refuse, requires};
 pub use secret::Secret;
 pub(crate) use secret::Secrets;
 pub use values::{

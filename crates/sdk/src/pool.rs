@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::claim::{Claim, ClaimProblem, Cold};
 use crate::deadline::after;
 use crate::error::{Error, Kind, Result};
-use crate::options::{Options, OptionsError};
+use crate::options::{Options, invalid};
 use crate::session::Session;
 use crate::spare::Spare;
 
@@ -269,7 +269,7 @@ impl Pool {
             .map_err(Error::of)?;
         if options.session_id.is_some() {
             let problem = "is one session's, and a pool makes many";
-            return Err(Error::of(OptionsError::invalid("session_id", "", problem)));
+            return Err(Error::of(invalid("session_id", "", problem)));
         }
         if !options.hosting.can_reopen() {
             return Err(Error::invalid(

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use super::OptionsError;
+use super::{OptionsError, invalid};
 
 /// The most that one value may take on the command line, in bytes. Windows has 32 767 characters for everything.
 pub(crate) const LONG: usize = 8 * 1024;
@@ -32,11 +32,7 @@ impl Args {
         value: impl AsRef<OsStr>,
     ) -> Result<(), OptionsError> {
         if value.as_ref().is_empty() {
-            return Err(OptionsError::invalid(
-                option,
-                "",
-                "is empty: leave it unset instead",
-            ));
+            return Err(invalid(option, "", "is empty: leave it unset instead"));
         }
         self.value_or_empty(option, flag, value)
     }
@@ -50,11 +46,8 @@ impl Args {
     ) -> Result<(), OptionsError> {
         let value = value.as_ref();
         if value.as_encoded_bytes().contains(&0) {
-            return Err(OptionsError::invalid(
-                option,
-                "",
-                "holds a NUL character, which no argument can",
-            ));
+            let problem = "holds a NUL character, which no argument can";
+            return Err(invalid(option, "", problem));
         }
         if value.len() > LONG {
             return Err(OptionsError::TooLong {

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::flags::{OPTIONS, RESERVED, SESSION_FIELDS};
 use super::{
     Auth, Delivery, Encoded, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools, Worktree,
+    conflict, delivery, invalid, refuse, requires,
 };
 use crate::env::{self, Surroundings, Variables};
 use crate::fields::Fields;
@@ -56,111 +57,65 @@ impl Options {
     }
 
     fn check_account(&self) -> Result<(), OptionsError> {
-        if self.auth.is_blank() {
-            return Err(OptionsError::invalid(
-                "auth",
-                "",
-                "holds an empty key, token or URL",
-            ));
-        }
+        refuse! { self.auth.is_blank() => invalid("auth", "", "holds an empty key, token or URL") }
         if let Auth::ApiKey(secret)
         | Auth::AuthToken(secret)
         | Auth::OAuthToken(secret)
         | Auth::Gateway { token: secret, .. } = &self.auth
         {
             // It ends up in a header; a stray line feed from a file makes every request fail.
-            if secret
-                .reveal()
-                .chars()
-                .any(|c| c.is_control() || c.is_whitespace())
-            {
-                return Err(OptionsError::invalid(
-                    "auth",
-                    "",
-                    "holds a key or token with a blank or line feed: trim it",
-                ));
+            refuse! {
+                secret.reveal().chars().any(|c| c.is_control() || c.is_whitespace())
+                    => invalid("auth", "", "holds a key or token with a blank or line feed: trim it"),
             }
         }
         let hidden = self.isolation == Isolation::Hermetic && self.hermetic_home.is_none();
-        if hidden && self.auth.lives_in_home() {
-            return Err(OptionsError::AuthNotReachable {
-                auth: self.auth.name(),
-            });
-        }
+        refuse! { hidden && self.auth.lives_in_home() => OptionsError::AuthNotReachable { auth: self.auth.name() } }
         let by_hand = self.environment.own().keys().chain(self.environment.passed());
         for name in by_hand {
             value_syntax::variable(name)
-                .map_err(|problem| OptionsError::invalid("environment", name.to_string_lossy(), problem))?;
-            if self.auth.decides(name) {
-                return Err(OptionsError::auth_variable(name, &self.auth));
-            }
+                .map_err(|problem| invalid("environment", name.to_string_lossy(), problem))?;
             let moved = ["HOME", "USERPROFILE", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_TMPDIR"];
-            if self.isolation == Isolation::Hermetic && moved.iter().any(|moved| name == moved) {
-                return Err(OptionsError::Conflict {
-                    options: ["isolation", "environment"],
-                    advice: "`Isolation::Hermetic` sets HOME, CLAUDE_CONFIG_DIR and CLAUDE_CODE_TMPDIR; name a `hermetic_home` instead",
-                });
+            refuse! {
+                self.auth.decides(name) => OptionsError::auth_variable(name, &self.auth),
+                self.isolation == Isolation::Hermetic && moved.iter().any(|moved| name == moved)
+                    => conflict(["isolation", "environment"],
+                        "`Isolation::Hermetic` sets HOME, CLAUDE_CONFIG_DIR and CLAUDE_CODE_TMPDIR; name a `hermetic_home` instead"),
             }
         }
         // Those that the choice sets without any of this process.
         let mut of_auth = self.auth.variables(&Variables::new()).into_keys();
         if let Some(name) = of_auth.find(|name| self.environment.unsets(name)) {
-            return Err(OptionsError::invalid(
-                "environment",
-                name.to_string_lossy(),
-                "is unset, and the chosen `auth` sets it: leave it, or choose another `auth`",
-            ));
+            let problem = "is unset, and the chosen `auth` sets it: leave it, or choose another `auth`";
+            return Err(invalid("environment", name.to_string_lossy(), problem));
         }
         for (name, value) in self.environment.own() {
-            if env::same(name, "HOME".as_ref()) && !Path::new(value).is_absolute() {
-                return Err(OptionsError::invalid(
-                    "environment",
-                    "HOME",
-                    "has to be an absolute path",
-                ));
-            }
-            if value.as_encoded_bytes().contains(&0) {
-                let name = name.to_string_lossy();
-                return Err(OptionsError::invalid(
-                    "environment",
-                    name,
-                    "has a value with a NUL character in it",
-                ));
+            refuse! {
+                env::same(name, "HOME".as_ref()) && !Path::new(value).is_absolute()
+                    => invalid("environment", "HOME", "has to be an absolute path"),
+                value.as_encoded_bytes().contains(&0)
+                    => invalid("environment", name.to_string_lossy(), "has a value with a NUL character in it"),
             }
         }
-        if self.hermetic_home.is_some() && self.isolation != Isolation::Hermetic {
-            return Err(requires(
-                "hermetic_home",
-                "isolation",
-                "set it to `Isolation::Hermetic`",
-            ));
+        refuse! {
+            self.hermetic_home.is_some() && self.isolation != Isolation::Hermetic
+                => requires("hermetic_home", "isolation", "set it to `Isolation::Hermetic`"),
         }
         Ok(())
     }
 
     fn check_permissions(&self, surroundings: &Surroundings, host: Host) -> Result<(), OptionsError> {
-        if host.answers_permissions && self.permission_prompt_tool_name.is_some() {
-            return Err(OptionsError::Conflict {
-                options: ["permission_prompt_tool_name", "permissions"],
-                advice: "either an MCP tool answers permission questions or this program does",
-            });
-        }
-        if self.permission_prompt_tool_name.as_deref() == Some("stdio") {
-            let problem =
-                "means this program: give the session something that answers permission questions instead";
-            return Err(OptionsError::invalid(
-                "permission_prompt_tool_name",
-                "stdio",
-                problem,
-            ));
-        }
         let bypass = self.permission_mode == Some(PermissionMode::BypassPermissions);
-        if bypass && !self.allow_dangerously_skip_permissions {
-            return Err(requires(
-                "permission_mode",
-                "allow_dangerously_skip_permissions",
-                "bypassPermissions runs everything unasked; say that this is meant",
-            ));
+        refuse! {
+            host.answers_permissions && self.permission_prompt_tool_name.is_some()
+                => conflict(["permission_prompt_tool_name", "permissions"],
+                    "either an MCP tool answers permission questions or this program does"),
+            self.permission_prompt_tool_name.as_deref() == Some("stdio")
+                => invalid("permission_prompt_tool_name", "stdio",
+                    "means this program: give the session something that answers permission questions instead"),
+            bypass && !self.allow_dangerously_skip_permissions
+                => requires("permission_mode", "allow_dangerously_skip_permissions",
+                    "bypassPermissions runs everything unasked; say that this is meant"),
         }
         let skips = bypass || self.allow_dangerously_skip_permissions;
         let root = self.user.map_or(surroundings.is_root(), |user| user.uid == 0);
@@ -169,186 +124,103 @@ impl Options {
                 .environment
                 .own()
                 .contains_key(std::ffi::OsStr::new("IS_SANDBOX"));
-        if skips && root && !sandboxed {
-            return Err(OptionsError::BypassAsRoot);
-        }
+        refuse! { skips && root && !sandboxed => OptionsError::BypassAsRoot }
         Ok(())
     }
 
     fn check_session(&self) -> Result<(), OptionsError> {
         let resumes = self.resume.is_some() || self.continue_conversation;
-        if self.resume.is_some() && self.continue_conversation {
-            return Err(OptionsError::Conflict {
-                options: ["resume", "continue_conversation"],
-                advice: "name a session or take the latest one",
-            });
-        }
         let is_kept = self.hermetic_home.is_some() || self.hosting.store.is_set();
-        if resumes && self.isolation == Isolation::Hermetic && !is_kept {
-            return Err(requires(
-                if self.resume.is_some() {
-                    "resume"
-                } else {
-                    "continue_conversation"
-                },
-                "hermetic_home",
-                "a hermetic session leaves nothing behind to go on with unless its home is kept",
-            ));
-        }
-        if self.session_id.is_some() && resumes && !self.fork_session {
-            return Err(requires(
-                "session_id",
-                "fork_session",
-                "a session that goes on keeps its id; fork it to get a new one",
-            ));
-        }
-        if self.fork_session && !resumes {
-            return Err(requires(
-                "fork_session",
-                "resume",
-                "only a session that goes on can be forked; or set `continue_conversation`",
-            ));
-        }
-        if self.hosting.usage_so_far.is_some() && !resumes {
-            return Err(requires(
-                "usage_so_far",
-                "resume",
-                "a new session has used nothing; or set `continue_conversation`",
-            ));
-        }
-        if self.resume_session_at.is_some() && self.resume.is_none() {
-            return Err(requires(
-                "resume_session_at",
-                "resume",
-                "the CLI wants the session by its id, not by `continue_conversation`",
-            ));
-        }
-        if self.resume_drops_turn.is_some() && self.resume_session_at.is_none() {
-            return Err(requires(
-                "resume_drops_turn",
-                "resume_session_at",
-                "only a cut can drop a turn",
-            ));
+        let going_on = if self.resume.is_some() {
+            "resume"
+        } else {
+            "continue_conversation"
+        };
+        refuse! {
+            self.resume.is_some() && self.continue_conversation
+                => conflict(["resume", "continue_conversation"], "name a session or take the latest one"),
+            resumes && self.isolation == Isolation::Hermetic && !is_kept
+                => requires(going_on, "hermetic_home",
+                    "a hermetic session leaves nothing behind to go on with unless its home is kept"),
+            self.session_id.is_some() && resumes && !self.fork_session
+                => requires("session_id", "fork_session",
+                    "a session that goes on keeps its id; fork it to get a new one"),
+            self.fork_session && !resumes
+                => requires("fork_session", "resume",
+                    "only a session that goes on can be forked; or set `continue_conversation`"),
+            self.hosting.usage_so_far.is_some() && !resumes
+                => requires("usage_so_far", "resume",
+                    "a new session has used nothing; or set `continue_conversation`"),
+            self.resume_session_at.is_some() && self.resume.is_none()
+                => requires("resume_session_at", "resume",
+                    "the CLI wants the session by its id, not by `continue_conversation`"),
+            self.resume_drops_turn.is_some() && self.resume_session_at.is_none()
+                => requires("resume_drops_turn", "resume_session_at", "only a cut can drop a turn"),
         }
         for (option, id) in [
             ("session_id", &self.session_id),
             ("resume_session_at", &self.resume_session_at),
         ] {
             if let Some(id) = id {
-                value_syntax::uuid(id).map_err(|problem| OptionsError::invalid(option, id, problem))?;
+                value_syntax::uuid(id).map_err(|problem| invalid(option, id, problem))?;
             }
         }
         if let Some(resume) = &self.resume
             && (resume.trim().is_empty() || resume.chars().any(char::is_control))
         {
-            return Err(OptionsError::invalid(
-                "resume",
-                resume,
-                "is neither an id nor a title of a session",
-            ));
+            let problem = "is neither an id nor a title of a session";
+            return Err(invalid("resume", resume, problem));
         }
         Ok(())
     }
 
     /// What no claim can make good, and the CLI refuses or would lose.
     fn check_spare(&self) -> Result<(), OptionsError> {
-        let goes_on = [
-            ("resume", self.resume.is_some()),
-            ("continue_conversation", self.continue_conversation),
-            ("fork_session", self.fork_session),
-        ];
-        if self.worktree.is_some() {
-            return Err(OptionsError::invalid(
-                "worktree",
-                "",
-                "cannot be had by a spare, which learns where it works when it is claimed: use `start`",
-            ));
+        let new = "cannot be had by a spare, which always becomes a new session: use `start`";
+        refuse! {
+            self.worktree.is_some() => invalid("worktree", "",
+                "cannot be had by a spare, which learns where it works when it is claimed: use `start`"),
+            self.resume.is_some() => invalid("resume", "", new),
+            self.continue_conversation => invalid("continue_conversation", "", new),
+            self.fork_session => invalid("fork_session", "", new),
         }
-        match goes_on.into_iter().find(|(_, is)| *is) {
-            Some((option, _)) => Err(OptionsError::invalid(
-                option,
-                "",
-                "cannot be had by a spare, which always becomes a new session: use `start`",
-            )),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     fn check_model(&self) -> Result<(), OptionsError> {
-        if let Some(fallback) = &self.fallback_model {
-            for model in fallback.split(',') {
-                if model.trim().is_empty() {
-                    return Err(OptionsError::invalid(
-                        "fallback_model",
-                        fallback,
-                        "has an empty entry",
-                    ));
-                }
-                if Some(model.trim()) == self.model.as_deref() {
-                    return Err(OptionsError::Conflict {
-                        options: ["fallback_model", "model"],
-                        advice: "a model cannot stand in for itself; name another",
-                    });
-                }
+        for model in self.fallback_model.iter().flat_map(|models| models.split(',')) {
+            refuse! {
+                model.trim().is_empty()
+                    => invalid("fallback_model", self.fallback_model.as_deref().unwrap_or_default(), "has an empty entry"),
+                Some(model.trim()) == self.model.as_deref()
+                    => conflict(["fallback_model", "model"], "a model cannot stand in for itself; name another"),
             }
         }
-        if self.thinking.is_some() && self.max_thinking_tokens.is_some() {
-            return Err(OptionsError::Conflict {
-                options: ["thinking", "max_thinking_tokens"],
-                advice: "give the budget as `ThinkingConfig::Enabled`",
-            });
-        }
-        if let Some(ThinkingConfig::Enabled {
-            budget_tokens: Some(0),
-            ..
-        }) = self.thinking
-        {
-            return Err(OptionsError::invalid(
-                "thinking",
-                "0",
-                "is no budget; use `ThinkingConfig::Disabled`",
-            ));
-        }
-        if self.max_turns == Some(0) {
-            return Err(OptionsError::invalid(
-                "max_turns",
-                "0",
-                "is no limit at all to the CLI; leave it unset or give at least 1",
-            ));
-        }
-        if self
-            .max_budget_usd
-            .is_some_and(|budget| !budget.is_finite() || budget <= 0.0)
-        {
-            let value = self
-                .max_budget_usd
-                .map(|budget| budget.to_string())
-                .unwrap_or_default();
-            return Err(OptionsError::invalid(
-                "max_budget_usd",
-                value,
-                "is not more than 0",
-            ));
-        }
-        if self.task_budget == Some(0) {
-            return Err(OptionsError::invalid("task_budget", "0", "is not at least 1"));
-        }
-        if self.system_prompt.is_some() && self.system_prompt_file.is_some() {
-            return Err(OptionsError::Conflict {
-                options: ["system_prompt", "system_prompt_file"],
-                advice: "give the prompt or the file",
-            });
+        let is_no_budget = matches!(
+            self.thinking,
+            Some(ThinkingConfig::Enabled {
+                budget_tokens: Some(0),
+                ..
+            })
+        );
+        let usd = self.max_budget_usd.unwrap_or(1.0);
+        refuse! {
+            self.thinking.is_some() && self.max_thinking_tokens.is_some()
+                => conflict(["thinking", "max_thinking_tokens"], "give the budget as `ThinkingConfig::Enabled`"),
+            is_no_budget => invalid("thinking", "0", "is no budget; use `ThinkingConfig::Disabled`"),
+            self.max_turns == Some(0)
+                => invalid("max_turns", "0", "is no limit at all to the CLI; leave it unset or give at least 1"),
+            !usd.is_finite() || usd <= 0.0 => invalid("max_budget_usd", usd.to_string(), "is not more than 0"),
+            self.task_budget == Some(0) => invalid("task_budget", "0", "is not at least 1"),
+            self.system_prompt.is_some() && self.system_prompt_file.is_some()
+                => conflict(["system_prompt", "system_prompt_file"], "give the prompt or the file"),
         }
         if let Some(OutputFormat::JsonSchema { schema }) = &self.output_format {
-            let value = schema.to_value().map_err(|_| {
-                OptionsError::invalid(
-                    "output_format",
-                    "",
-                    "holds a schema that cannot be read, or is nested too deep",
-                )
-            })?;
-            value_syntax::schema(&value)
-                .map_err(|problem| OptionsError::invalid("output_format", "", problem))?;
+            let unreadable = "holds a schema that cannot be read, or is nested too deep";
+            let checked = schema.to_value().map_err(|_| unreadable);
+            checked
+                .and_then(|schema| value_syntax::schema(&schema))
+                .map_err(|problem| invalid("output_format", "", problem))?;
         }
         each("betas", &self.betas, value_syntax::word)
     }
@@ -382,7 +254,7 @@ impl Options {
 
     fn check_agents(&self) -> Result<(), OptionsError> {
         for (name, agent) in &self.agents {
-            value_syntax::name(name).map_err(|problem| OptionsError::invalid("agents", name, problem))?;
+            value_syntax::name(name).map_err(|problem| invalid("agents", name, problem))?;
             agent.validate().map_err(|problem| OptionsError::Agent {
                 name: name.clone(),
                 problem,
@@ -403,8 +275,7 @@ impl Options {
     fn check_servers(&self) -> Result<(), OptionsError> {
         self.hosting.mcp.check(self)?;
         for (name, server) in &self.mcp_servers {
-            value_syntax::name(name)
-                .map_err(|problem| OptionsError::invalid("mcp_servers", name, problem))?;
+            value_syntax::name(name).map_err(|problem| invalid("mcp_servers", name, problem))?;
             let problem = match server {
                 McpServerConfig::Stdio(server) if server.command.is_empty() => "has no command",
                 McpServerConfig::Sse(server)
@@ -418,22 +289,14 @@ impl Options {
                 server if server.timeout() == Some(0) => "has a timeout of 0: leave it unset",
                 _ => continue,
             };
-            return Err(OptionsError::invalid("mcp_servers", name, problem));
+            return Err(invalid("mcp_servers", name, problem));
         }
         for plugin in &self.plugins {
-            if plugin.path.is_empty() {
-                return Err(OptionsError::invalid(
-                    "plugins",
-                    "",
-                    "has an entry with an empty path",
-                ));
-            }
-            if plugin.required_by_organization.is_some() && self.plugin_delivery == Delivery::CommandLine {
-                return Err(OptionsError::Delivery {
-                    option: "plugins",
-                    delivery: self.plugin_delivery,
-                    problem: "required_by_organization has no flag; use `Delivery::Initialize`",
-                });
+            refuse! {
+                plugin.path.is_empty() => invalid("plugins", "", "has an entry with an empty path"),
+                plugin.required_by_organization.is_some() && self.plugin_delivery == Delivery::CommandLine
+                    => delivery("plugins", self.plugin_delivery,
+                        "required_by_organization has no flag; use `Delivery::Initialize`"),
             }
         }
         not_by_file("plugins", self.plugin_delivery)
@@ -441,18 +304,13 @@ impl Options {
 
     fn check_settings(&self) -> Result<(), OptionsError> {
         let file = matches!(self.settings, Some(SettingsInput::File(_)));
-        if file && self.sandbox.is_some() {
-            return Err(OptionsError::Conflict {
-                options: ["settings", "sandbox"],
-                advice: "a sandbox can only be merged into inline settings: read the file, or put the sandbox into it",
-            });
-        }
-        if file && self.settings_delivery != Delivery::Auto {
-            return Err(OptionsError::Delivery {
-                option: "settings",
-                delivery: self.settings_delivery,
-                problem: "a settings file is passed by its path; only inline settings can be delivered otherwise",
-            });
+        refuse! {
+            file && self.sandbox.is_some()
+                => conflict(["settings", "sandbox"],
+                    "a sandbox can only be merged into inline settings: read the file, or put the sandbox into it"),
+            file && self.settings_delivery != Delivery::Auto
+                => delivery("settings", self.settings_delivery,
+                    "a settings file is passed by its path; only inline settings can be delivered otherwise"),
         }
         if let Some(SettingsInput::Inline(settings)) = &self.settings
             && let Some(settings) = settings.json()
@@ -472,122 +330,64 @@ impl Options {
         let permissions: Option<JsonObject> = Fields::of_object(settings).get("permissions");
         let mode = permissions.and_then(|permissions| Fields::of_object(&permissions).get("defaultMode"));
         let bypass = PermissionMode::BypassPermissions.as_str();
-        if mode.is_some_and(|mode: String| mode == bypass) && !self.allow_dangerously_skip_permissions {
-            return Err(requires(
-                "settings",
-                "allow_dangerously_skip_permissions",
-                "their `defaultMode` is bypassPermissions, which runs everything unasked; say that this is meant",
-            ));
+        refuse! {
+            mode.is_some_and(|mode: String| mode == bypass) && !self.allow_dangerously_skip_permissions
+                => requires("settings", "allow_dangerously_skip_permissions",
+                    "their `defaultMode` is bypassPermissions, which runs everything unasked; say that this is meant"),
         }
         Ok(())
     }
 
     fn check_place(&self) -> Result<(), OptionsError> {
-        if !cfg!(unix) && self.user.is_some() {
-            return Err(OptionsError::invalid("user", "", "works on Unix only"));
-        }
-        if let Some(directory) = self
-            .additional_directories
-            .iter()
-            .find(|directory| directory.as_os_str().is_empty())
-        {
-            return Err(OptionsError::invalid(
-                "additional_directories",
-                directory.to_string_lossy(),
-                "has an empty entry",
-            ));
-        }
-        if let Some(Worktree::Named(name)) = &self.worktree
-            && name.chars().any(|c| c.is_control() || c.is_whitespace())
-        {
-            return Err(OptionsError::invalid(
-                "worktree",
-                name,
-                "is no name: it holds a blank or a control character",
-            ));
+        let is_wrong = |c: char| c.is_control() || c.is_whitespace();
+        let worktree = match &self.worktree {
+            Some(Worktree::Named(name)) => name.as_str(),
+            _ => "",
+        };
+        refuse! {
+            !cfg!(unix) && self.user.is_some() => invalid("user", "", "works on Unix only"),
+            self.additional_directories.iter().any(|directory| directory.as_os_str().is_empty())
+                => invalid("additional_directories", "", "has an empty entry"),
+            worktree.contains(is_wrong)
+                => invalid("worktree", worktree, "is no name: it holds a blank or a control character"),
+            self.max_line_bytes == Some(0) => invalid("max_line_bytes", "0", "lets no line through"),
         }
         for (option, text) in [("client_app", &self.client_app), ("workload", &self.workload)] {
-            if text
-                .as_deref()
-                .is_some_and(|text| text.trim().is_empty() || text.chars().any(char::is_control))
-            {
-                return Err(OptionsError::invalid(
-                    option,
-                    "",
-                    "is empty or holds a control character",
-                ));
+            refuse! {
+                text.as_deref().is_some_and(|text| text.trim().is_empty() || text.contains(char::is_control))
+                    => invalid(option, "", "is empty or holds a control character"),
             }
         }
-        if self.max_line_bytes == Some(0) {
-            return Err(OptionsError::invalid(
-                "max_line_bytes",
-                "0",
-                "lets no line through",
-            ));
-        }
-        if let Some(argument) = self
-            .executable_args
-            .iter()
-            .find(|argument| argument.contains('\0'))
-        {
-            return Err(OptionsError::invalid(
-                "executable_args",
-                argument,
-                "holds a NUL character",
-            ));
+        for argument in &self.executable_args {
+            refuse! { argument.contains('\0') => invalid("executable_args", argument, "holds a NUL character") }
         }
         Ok(())
     }
 
     fn check_hatches(&self) -> Result<(), OptionsError> {
         for (index, (flag, _)) in self.extra_args.iter().enumerate() {
-            let refuse = |problem| {
-                Err(OptionsError::ExtraArg {
-                    flag: flag.clone(),
-                    problem,
-                })
+            let wrong = |problem| OptionsError::ExtraArg {
+                flag: flag.clone(),
+                problem,
             };
-            if let Err(problem) = value_syntax::flag(flag) {
-                return refuse(problem);
-            }
-            if RESERVED.contains(&flag.as_str()) {
-                return refuse("is a flag that the session depends on");
-            }
-            if OPTIONS.contains(&flag.as_str()) {
-                return refuse("is a flag that has an option: use that");
-            }
-            if self
-                .extra_args
-                .iter()
-                .take(index)
-                .any(|(earlier, _)| earlier == flag)
-            {
-                return refuse("is given twice, of which the CLI would take the last");
+            value_syntax::flag(flag).map_err(wrong)?;
+            let mut earlier = self.extra_args.iter().take(index);
+            refuse! {
+                RESERVED.contains(&flag.as_str()) => wrong("is a flag that the session depends on"),
+                OPTIONS.contains(&flag.as_str()) => wrong("is a flag that has an option: use that"),
+                earlier.any(|(earlier, _)| earlier == flag)
+                    => wrong("is given twice, of which the CLI would take the last"),
             }
         }
         for name in self.initialize_fields.keys() {
-            let refuse = |problem| {
-                Err(OptionsError::InitializeField {
-                    name: name.clone(),
-                    problem,
-                })
+            let wrong = |problem| OptionsError::InitializeField {
+                name: name.clone(),
+                problem,
             };
-            if let Err(problem) = value_syntax::name(name) {
-                return refuse(problem);
-            }
-            if SESSION_FIELDS.contains(&name.as_str()) {
-                return refuse("is a field that the session fills in");
-            }
+            value_syntax::name(name).map_err(wrong)?;
+            refuse! { SESSION_FIELDS.contains(&name.as_str()) => wrong("is a field that the session fills in") }
         }
         Ok(())
-    }
-}
-
-fn requires(option: &'static str, needs: &'static str, advice: &'static str) -> OptionsError {
-    OptionsError::Requires {
-        option,
-        needs,
-        advice,
     }
 }
 
@@ -596,9 +396,9 @@ fn each<S: AsRef<str>>(
     values: impl IntoIterator<Item = S>,
     rule: fn(&str) -> Result<(), &'static str>,
 ) -> Result<(), OptionsError> {
-    values.into_iter().try_for_each(|value| {
-        rule(value.as_ref()).map_err(|problem| OptionsError::invalid(option, value, problem))
-    })
+    values
+        .into_iter()
+        .try_for_each(|value| rule(value.as_ref()).map_err(|problem| invalid(option, value, problem)))
 }
 
 /// Rules that the CLI reads as they look. One that it would skip refuses nothing.
@@ -635,16 +435,10 @@ fn check_rules_of_settings(option: &'static str, settings: &JsonObject) -> Resul
 }
 
 /// The options that the CLI takes no file for.
-fn not_by_file(option: &'static str, delivery: Delivery) -> Result<(), OptionsError> {
-    match delivery {
-        Delivery::File => {
-            let problem = "the CLI takes no file for it; use `Delivery::Initialize`";
-            Err(OptionsError::Delivery {
-                option,
-                delivery,
-                problem,
-            })
-        }
-        _ => Ok(()),
+fn not_by_file(option: &'static str, chosen: Delivery) -> Result<(), OptionsError> {
+    refuse! {
+        chosen == Delivery::File
+            => delivery(option, chosen, "the CLI takes no file for it; use `Delivery::Initialize`"),
     }
+    Ok(())
 }

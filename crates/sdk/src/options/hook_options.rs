@@ -9,7 +9,7 @@ use outrigger_protocol::shared::{HookEvent, JsonObject};
 use serde_json::Value;
 
 use super::routes::unwritable;
-use super::{Confirmation, Options, OptionsError};
+use super::{Confirmation, Options, OptionsError, conflict};
 use crate::env::{self, Surroundings};
 use crate::fields::Fields;
 use crate::hooks::{Hook, OnFailure, Registration, matcher};
@@ -26,7 +26,7 @@ impl Registration {
             } else {
                 format!("{event}: {value}")
             };
-            Err(OptionsError::invalid("hook", value, problem))
+            Err(super::invalid("hook", value, problem))
         };
         let name = self.event.as_str();
         if name.is_empty() || name.chars().any(|c| c.is_whitespace() || c.is_control()) {
@@ -82,10 +82,8 @@ impl Options {
             return Ok(());
         }
         if self.extra_args.iter().any(|(flag, _)| flag == "bare") {
-            return Err(OptionsError::Conflict {
-                options: ["hook", "extra_args"],
-                advice: "a CLI with --bare takes hooks and never calls them",
-            });
+            let advice = "a CLI with --bare takes hooks and never calls them";
+            return Err(conflict(["hook", "extra_args"], advice));
         }
         let inherited = self.environment.inherited(&surroundings.env);
         let set = env::get(self.environment.own(), SIMPLE).or_else(|| env::get(&inherited, SIMPLE));
@@ -171,10 +169,8 @@ fn says_off(value: Option<&str>) -> bool {
 }
 
 fn never_called(with: &'static str) -> OptionsError {
-    OptionsError::Conflict {
-        options: ["hook", with],
-        advice: "a CLI with CLAUDE_CODE_SIMPLE takes hooks and never calls them",
-    }
+    let advice = "a CLI with CLAUDE_CODE_SIMPLE takes hooks and never calls them";
+    conflict(["hook", with], advice)
 }
 
 /// The variable that has the CLI leave out all that it can.

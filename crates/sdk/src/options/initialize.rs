@@ -7,7 +7,7 @@ use outrigger_protocol::outbound::Initialize;
 use outrigger_protocol::shared::SystemPrompt;
 
 use super::routes::{Delivered, unwritable};
-use super::{Options, OptionsError, Skills};
+use super::{Options, OptionsError, Skills, invalid};
 
 /// The request as far as the options make it. The session adds its in-process servers before it sends it.
 pub(super) fn request(options: &Options, delivered: Delivered) -> Result<Initialize, OptionsError> {
@@ -22,11 +22,7 @@ pub(super) fn request(options: &Options, delivered: Delivered) -> Result<Initial
         ("title", &options.title),
     ] {
         if text.as_deref().is_some_and(|text| text.trim().is_empty()) {
-            return Err(OptionsError::invalid(
-                option,
-                "",
-                "is empty: leave it unset instead",
-            ));
+            return Err(invalid(option, "", "is empty: leave it unset instead"));
         }
     }
     request.append_subagent_system_prompt = options.append_subagent_system_prompt.clone();

@@ -11,7 +11,7 @@ use outrigger_protocol::shared::JsonObject;
 use serde_json::Error;
 
 use super::routes::unwritable;
-use super::{Host, Options, OptionsError};
+use super::{Host, Options, OptionsError, invalid};
 use crate::rule::in_settings;
 
 /// Where paths in settings begin.
@@ -53,7 +53,7 @@ pub(crate) fn placed(settings: &JsonObject, place: &SettingsPlace) -> Result<Jso
     if let Some(path) = lost {
         let problem = "is relative, and the directory of the session is not known yet (a spare, or a worktree that the CLI makes): \
                        write the whole path";
-        return Err(OptionsError::invalid("sandbox", path, problem));
+        return Err(invalid("sandbox", path, problem));
     }
     match changed {
         Some(changed) => JsonObject::try_from(changed).map_err(|_| unwritable("settings")),

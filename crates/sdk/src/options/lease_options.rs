@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Isolation, Options, OptionsError};
+use super::{Isolation, Options, OptionsError, conflict, invalid, refuse, requires};
 use crate::ownership::LeaseOptions;
 
 /// The shortest time to live: each renewal is a call of a database.
@@ -40,41 +40,26 @@ impl Options {
         let Some(lease) = &self.hosting.lease else {
             return Ok(());
         };
-        if lease.ttl < LEAST_TTL {
-            return Err(OptionsError::invalid(
-                "lease",
-                format!("ttl: {:?}", lease.ttl),
-                "has to last 100 ms at least, since renewing it takes time",
-            ));
-        }
-        if self.persist_session == Some(false) {
-            return Err(OptionsError::Conflict {
-                options: ["lease", "persist_session"],
-                advice: "a session that is not kept can't be driven by anybody else",
-            });
-        }
         let keeping = self.hosting.store.keeping();
         let in_store = keeping.is_some_and(|keeping| keeping.store.leases().is_some());
-        if is_far && !in_store {
-            return Err(OptionsError::Requires {
-                option: "lease",
-                needs: "session_store",
-                advice: "the CLI's files are on another machine, where nothing can be claimed from here: keep the \
-                         sessions in a store that has leases",
-            });
-        }
-        if self.continue_conversation && !self.hosting.store.is_set() {
-            return Err(OptionsError::Conflict {
-                options: ["lease", "continue_conversation"],
-                advice: "only the CLI knows which session that is, and it has to be claimed before: name it with `resume`",
-            });
-        }
         let by_title = |resume: &String| outrigger_sessions::SessionId::new(resume).is_err();
-        if self.resume.as_ref().is_some_and(by_title) {
-            return Err(OptionsError::Conflict {
-                options: ["lease", "resume"],
-                advice: "only the CLI knows which session a title is, and it has to be claimed before: name its id",
-            });
+        refuse! {
+            lease.ttl < LEAST_TTL
+                => invalid("lease", format!("ttl: {:?}", lease.ttl),
+                    "has to last 100 ms at least, since renewing it takes time"),
+            self.persist_session == Some(false)
+                => conflict(["lease", "persist_session"],
+                    "a session that is not kept can't be driven by anybody else"),
+            is_far && !in_store
+                => requires("lease", "session_store",
+                    "the CLI's files are on another machine, where nothing can be claimed from here: keep the sessions in a store that has \
+                     leases"),
+            self.continue_conversation && !self.hosting.store.is_set()
+                => conflict(["lease", "continue_conversation"],
+                    "only the CLI knows which session that is, and it has to be claimed before: name it with `resume`"),
+            self.resume.as_ref().is_some_and(by_title)
+                => conflict(["lease", "resume"],
+                    "only the CLI knows which session a title is, and it has to be claimed before: name its id"),
         }
         Ok(())
     }

@@ -2,22 +2,21 @@
 
 use std::time::Duration;
 
-use super::{Options, OptionsError};
+use super::{Options, OptionsError, invalid};
 use crate::mcp::{McpHosting, SdkMcpServer, check_server_name};
 
 impl McpHosting {
     /// Checks the servers in this program.
     pub(crate) fn check(&self, options: &Options) -> Result<(), OptionsError> {
         for (index, (name, server)) in self.servers.iter().enumerate() {
-            check_server_name(name)
-                .map_err(|problem| OptionsError::invalid("sdk_mcp_server", name, problem))?;
+            check_server_name(name).map_err(|problem| invalid("sdk_mcp_server", name, problem))?;
             if self.servers.iter().take(index).any(|(other, _)| other == name) {
                 let problem = "stands for two servers";
-                return Err(OptionsError::invalid("sdk_mcp_server", name, problem));
+                return Err(invalid("sdk_mcp_server", name, problem));
             }
             if options.mcp_servers.contains_key(name) {
                 let problem = "is the name of one of `mcp_servers`, too: give them different names";
-                return Err(OptionsError::invalid("sdk_mcp_server", name, problem));
+                return Err(invalid("sdk_mcp_server", name, problem));
             }
             server.check().map_err(|problem| OptionsError::McpServer {
                 name: name.clone(),

@@ -19,7 +19,7 @@ use super::inline_settings::{SettingsPlace, placed};
 use super::secret::{looks_secret, sounds_secret};
 use super::{
     Confirmation, Delivery, Encoded, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools,
-    Worktree, initialize,
+    Worktree, conflict, initialize, invalid,
 };
 
 /// Where every option goes.
@@ -342,20 +342,18 @@ impl Options {
         let asked = texts(&self.hosting.handlers.rules().ask);
         let inline = match &self.settings {
             Some(SettingsInput::File(_)) if !asked.is_empty() => {
-                return Err(OptionsError::Conflict {
-                    options: ["permissions", "settings"],
-                    advice: "rules that ask go into inline settings: read the file, or put the rules into it",
-                });
+                let advice =
+                    "rules that ask go into inline settings: read the file, or put the rules into it";
+                return Err(conflict(["permissions", "settings"], advice));
             }
             Some(SettingsInput::File(path)) if spilled.is_empty() => {
                 args.value("settings", "settings", base.join(path))?;
                 None
             }
             Some(SettingsInput::File(_)) => {
-                return Err(OptionsError::Conflict {
-                    options: ["allowed_tools", "settings"],
-                    advice: "so many rules have to go into inline settings: read the file, or put the rules into it",
-                });
+                let advice =
+                    "so many rules have to go into inline settings: read the file, or put the rules into it";
+                return Err(conflict(["allowed_tools", "settings"], advice));
             }
             Some(SettingsInput::Inline(settings)) => Some(written("settings", settings)?.clone()),
             None if self.sandbox.is_some()
@@ -533,7 +531,7 @@ pub(crate) fn object<T: Serialize + ?Sized>(
 }
 
 pub(crate) fn unwritable(option: &'static str) -> OptionsError {
-    OptionsError::invalid(option, "", "cannot be written as JSON")
+    invalid(option, "", "cannot be written as JSON")
 }
 
 /// The way that a value takes, if it may.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outrigger_sessions::store::SessionStore;
 
-use super::{Options, OptionsError};
+use super::{Options, OptionsError, conflict, refuse, requires};
 use crate::store_config::StoreFlush;
 
 /// Session stores.
@@ -98,42 +98,25 @@ impl Options {
             let Some((_, orphan)) = is_set.into_iter().find(|(is_set, _)| *is_set) else {
                 return Ok(());
             };
-            return Err(OptionsError::Requires {
-                option: orphan,
-                needs: "session_store",
-                advice: "it says how a store is used",
-            });
+            return Err(requires(orphan, "session_store", "it says how a store is used"));
         };
-        if self.persist_session == Some(false) {
-            return Err(OptionsError::Conflict {
-                options: ["session_store", "persist_session"],
-                advice: "the store gets what the CLI writes to disk, so it has to write it",
-            });
-        }
-        if self.worktree.is_some() {
-            return Err(OptionsError::Conflict {
-                options: ["session_store", "worktree"],
-                advice: "the store would file the conversation under a project that nobody looks in; make the worktree and name it as `cwd`",
-            });
-        }
-        if self.enable_file_checkpointing {
-            return Err(OptionsError::Conflict {
-                options: ["session_store", "enable_file_checkpointing"],
-                advice: "checkpoints are on this disk alone, and elsewhere the conversation would lack them",
-            });
-        }
-        if self.continue_conversation && !keeping.store.capabilities().list_sessions {
-            return Err(OptionsError::Requires {
-                option: "continue_conversation",
-                needs: "session_store",
-                advice: "this store can't list sessions: name one with `resume`",
-            });
-        }
-        if is_spare && (self.resume.is_some() || self.continue_conversation) {
-            return Err(OptionsError::Conflict {
-                options: ["session_store", "resume"],
-                advice: "a spare has no directory yet, which the store needs to find the session: start it directly",
-            });
+        let lists = keeping.store.capabilities().list_sessions;
+        refuse! {
+            self.persist_session == Some(false)
+                => conflict(["session_store", "persist_session"],
+                    "the store gets what the CLI writes to disk, so it has to write it"),
+            self.worktree.is_some()
+                => conflict(["session_store", "worktree"],
+                    "the store would file the conversation under a project that nobody looks in; make the worktree and name it as `cwd`"),
+            self.enable_file_checkpointing
+                => conflict(["session_store", "enable_file_checkpointing"],
+                    "checkpoints are on this disk alone, and elsewhere the conversation would lack them"),
+            self.continue_conversation && !lists
+                => requires("continue_conversation", "session_store",
+                    "this store can't list sessions: name one with `resume`"),
+            is_spare && (self.resume.is_some() || self.continue_conversation)
+                => conflict(["session_store", "resume"],
+                    "a spare has no directory yet, which the store needs to find the session: start it directly"),
         }
         Ok(())
     }
