@@ -136,7 +136,8 @@ impl JobAnswer {
 }
 
 /// Why a job has no answer. `Display` is the message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 #[non_exhaustive]
 pub struct JobFailure {
     /// The message of the error.
@@ -148,14 +149,6 @@ pub struct JobFailure {
     /// Whether tools may have run in one of the tries.
     pub tools_may_have_run: bool,
 }
-
-impl fmt::Display for JobFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for JobFailure {}
 
 /// The order in which results are emitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

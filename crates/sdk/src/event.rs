@@ -26,7 +26,8 @@ pub(crate) use self::event_form::schemas;
 pub use self::streamed::untold;
 
 /// Frames that were dropped because their reader was too slow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, thiserror::Error)]
+#[error("{frames} frames of {bytes} bytes were missed, since they were not read in time")]
 #[non_exhaustive]
 pub struct Lag {
     /// The number of frames.
@@ -34,18 +35,6 @@ pub struct Lag {
     /// How many bytes the frames have.
     pub bytes: u64,
 }
-
-impl std::fmt::Display for Lag {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{} frames of {} bytes were missed, since they were not read in time",
-            self.frames, self.bytes
-        )
-    }
-}
-
-impl std::error::Error for Lag {}
 
 /// An event of a turn.
 ///

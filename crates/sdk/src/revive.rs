@@ -1,6 +1,5 @@
 //! Going on with a session whose process died.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -31,21 +30,29 @@ pub struct Revived {
 }
 
 /// Why a session can't be revived.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReviveProblem {
     /// The session's process has not ended.
+    #[error("the session can't be revived: its process runs")]
     Alive,
     /// The session was revived already: go on with that session.
+    #[error("the session can't be revived: it was revived already")]
     AlreadyRevived,
     /// Nothing was said that could be gone on with. Begin anew with [`Session::options`].
+    #[error(
+        "the session can't be revived: no conversation had begun that could be gone on with; start a new one with its options"
+    )]
     NeverBegan,
     /// The conversation is not kept: `persist_session` is off, or the session was hermetic without a home that is kept. Begin
     /// anew with [`Session::options`].
+    #[error("the session can't be revived: its conversation was not kept; start a new one with its options")]
     NotKept,
     /// The session's transport is good for one session.
+    #[error("the session can't be revived: its transport is good for one session")]
     TransportSpent,
     /// The new process works in another permission mode than the old one did; it was ended.
+    #[error("the session can't be revived in the permission mode {asked:?}: the CLI chose {got:?}")]
     ModeDiffers {
         /// The mode to go on with.
         asked: String,
@@ -54,35 +61,12 @@ pub enum ReviveProblem {
     },
 }
 
-impl std::error::Error for ReviveProblem {}
-
 impl ModuleProblem for ReviveProblem {}
 
 impl Error {
     /// Why a session can't be revived, if that is what went wrong.
     pub fn as_revive_problem(&self) -> Option<&ReviveProblem> {
         self.problem()
-    }
-}
-
-impl fmt::Display for ReviveProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let why = match self {
-            Self::Alive => "its process runs",
-            Self::AlreadyRevived => "it was revived already",
-            Self::NeverBegan => {
-                "no conversation had begun that could be gone on with; start a new one with its options"
-            }
-            Self::NotKept => "its conversation was not kept; start a new one with its options",
-            Self::TransportSpent => "its transport is good for one session",
-            Self::ModeDiffers { asked, got } => {
-                return write!(
-                    f,
-                    "the session can't be revived in the permission mode {asked:?}: the CLI chose {got:?}"
-                );
-            }
-        };
-        write!(f, "the session can't be revived: {why}")
     }
 }
 

@@ -36,7 +36,8 @@ pub struct Rule {
 }
 
 /// An invalid rule, or one that the CLI would misread.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the rule `{}` {problem}", .rule.escape_debug())]
 pub struct RuleError {
     rule: String,
     problem: String,
@@ -86,14 +87,6 @@ impl RuleError {
         &self.rule
     }
 }
-
-impl fmt::Display for RuleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the rule `{}` {}", self.rule.escape_debug(), self.problem)
-    }
-}
-
-impl std::error::Error for RuleError {}
 
 crate::error::debug_for_people!(RuleError);
 

@@ -294,7 +294,8 @@ impl fmt::Debug for SdkMcpServer {
 }
 
 /// A server, or a tool, that the CLI or the model could not use.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
 pub struct InvalidServer {
     problem: String,
 }
@@ -306,14 +307,6 @@ impl InvalidServer {
         }
     }
 }
-
-impl fmt::Display for InvalidServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.problem)
-    }
-}
-
-impl std::error::Error for InvalidServer {}
 
 /// Checks the name of a server by the demands of the CLI and its permission rules.
 pub(crate) fn check_server_name(name: &str) -> Result<(), &'static str> {

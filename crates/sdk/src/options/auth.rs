@@ -331,20 +331,9 @@ impl fmt::Display for AuthMismatch {
 impl std::error::Error for AuthMismatch {}
 
 /// The session would be paid by another account than the chosen one.
-#[derive(Debug)]
-pub(crate) struct OtherAccount(pub(crate) AuthMismatch);
-
-impl fmt::Display for OtherAccount {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the session would be paid by another account than the chosen one")
-    }
-}
-
-impl std::error::Error for OtherAccount {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0)
-    }
-}
+#[derive(Debug, thiserror::Error)]
+#[error("the session would be paid by another account than the chosen one")]
+pub(crate) struct OtherAccount(#[source] pub(crate) AuthMismatch);
 
 impl ModuleProblem for OtherAccount {
     fn names_options(&self) -> bool {

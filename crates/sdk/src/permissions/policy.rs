@@ -1,7 +1,5 @@
 //! Policies: rules for the CLI, and a default for the calls that they leave open.
 
-use std::fmt;
-
 use outrigger_protocol::RawJson;
 use outrigger_protocol::inbound::DecisionReasonType;
 use outrigger_protocol::shared::PermissionDeny;
@@ -67,41 +65,26 @@ pub enum PolicyDefault {
 }
 
 /// What is wrong with a [`Policy`], or with a [`PolicyFile`](super::PolicyFile). `Display` names the rule and the reason.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PolicyError {
     /// A rule in one of the lists is wrong.
+    #[error("in `{list}` {error}")]
     Rule {
         /// The list: `allow`, `ask` or `deny`.
         list: &'static str,
         /// What is wrong with the rule.
+        #[source]
         error: RuleError,
     },
     /// The file says that it is read-only, and that everything else is allowed.
+    #[error(
+        "`read_only` and `default = \"allow\"` contradict each other: everything would be allowed; leave one out"
+    )]
     ReadOnlyAllowsAll,
 }
 
-impl fmt::Display for PolicyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Rule { list, error } => write!(f, "in `{list}` {error}"),
-            Self::ReadOnlyAllowsAll => f.write_str(
-                "`read_only` and `default = \"allow\"` contradict each other: everything would be allowed; leave one out",
-            ),
-        }
-    }
-}
-
 debug_for_people!(PolicyError);
-
-impl std::error::Error for PolicyError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Rule { error, .. } => Some(error),
-            Self::ReadOnlyAllowsAll => None,
-        }
-    }
-}
 
 /// Reading in the working directories, and tools that only look at what the session knows.
 const READING: &[&str] = &[

@@ -49,17 +49,10 @@ impl fmt::Display for Position {
 }
 
 /// A text that is no [`Position`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this is no position of a tail")]
 #[non_exhaustive]
 pub struct PositionError;
-
-impl fmt::Display for PositionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("this is no position of a tail")
-    }
-}
-
-impl std::error::Error for PositionError {}
 
 impl FromStr for Position {
     type Err = PositionError;

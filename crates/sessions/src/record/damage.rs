@@ -8,7 +8,8 @@ use super::Position;
 const SHOWN: usize = 160;
 
 /// A line that is no record. Reading continues after it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {} (byte {}, {length} bytes): {reason}: {excerpt:?}", .position.line, .position.offset)]
 #[non_exhaustive]
 pub struct Damage {
     /// Where the line is.
@@ -64,16 +65,3 @@ impl fmt::Display for DamageReason {
         }
     }
 }
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Position { offset, line } = self.position;
-        let (length, reason, excerpt) = (self.length, &self.reason, &self.excerpt);
-        write!(
-            f,
-            "line {line} (byte {offset}, {length} bytes): {reason}: {excerpt:?}"
-        )
-    }
-}
-
-impl std::error::Error for Damage {}

@@ -37,7 +37,8 @@ pub struct Report {
 }
 
 /// A contract that the store breaks.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the store breaks the contract \"{contract}\": {seen}")]
 #[non_exhaustive]
 pub struct Broken {
     /// The name of the check, which is the promise.
@@ -45,18 +46,6 @@ pub struct Broken {
     /// What happened instead.
     pub seen: String,
 }
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the store breaks the contract \"{}\": {}",
-            self.contract, self.seen
-        )
-    }
-}
-
-impl std::error::Error for Broken {}
 
 /// Checks all contracts: the fourteen of the official SDKs, those of this crate, and leases if the store has them.
 /// `make` returns an empty store for each of them. Stops at the first broken contract.
