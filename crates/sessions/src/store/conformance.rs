@@ -100,6 +100,18 @@ enum Needs {
     Leases,
 }
 
+/// Contracts, a line each: the promise, what the store has to have for it, and the function that checks it.
+macro_rules! contracts {
+    ($( $name:literal, $needs:ident => $check:ident; )+) => {
+        &[$( $crate::store::conformance::Contract {
+            name: $name,
+            needs: $crate::store::conformance::Needs::$needs,
+            check: |probe| Box::pin(async move { $check(&probe).await }),
+        } ),+]
+    };
+}
+use contracts;
+
 /// No objection, or what happened instead.
 type ContractResult = Result<(), String>;
 

@@ -2,46 +2,18 @@
 
 use std::time::Duration;
 
-use super::{Contract, ContractResult, Needs, Probe, ensure, key, same, with_uuid};
+use super::{Contract, ContractResult, Probe, contracts, ensure, key, same, with_uuid};
 use crate::store::{LeaseStore, Result, SessionKey, StoreErrorKind};
 
-pub(super) const CONTRACTS: &[Contract] = &[
-    Contract {
-        name: "a leased session is not leased to another owner",
-        needs: Needs::Leases,
-        check: |probe| Box::pin(async move { held_is_held(&probe).await }),
-    },
-    Contract {
-        name: "a lease that ran out, or was given back, can be taken",
-        needs: Needs::Leases,
-        check: |probe| Box::pin(async move { over_can_be_taken(&probe).await }),
-    },
-    Contract {
-        name: "fencing numbers grow and are never used twice",
-        needs: Needs::Leases,
-        check: |probe| Box::pin(async move { fences_grow(&probe).await }),
-    },
-    Contract {
-        name: "who was overtaken writes nothing any more",
-        needs: Needs::Leases,
-        check: |probe| Box::pin(async move { overtaken_is_refused(&probe).await }),
-    },
-    Contract {
-        name: "a lease that runs can be taken over, and its holder is refused then",
-        needs: Needs::Leases,
-        check: |probe| Box::pin(async move { can_be_taken_over(&probe).await }),
-    },
-    Contract {
-        name: "a lease that nobody has taken can be renewed and written under, even if it ran out",
-        needs: Needs::Leases,
-        check: |probe| Box::pin(async move { late_is_not_overtaken(&probe).await }),
-    },
-    Contract {
-        name: "a lease covers its session with all parts, and no other",
-        needs: Needs::Leases,
-        check: |probe| Box::pin(async move { a_lease_covers_its_session(&probe).await }),
-    },
-];
+pub(super) const CONTRACTS: &[Contract] = contracts! {
+    "a leased session is not leased to another owner", Leases => held_is_held;
+    "a lease that ran out, or was given back, can be taken", Leases => over_can_be_taken;
+    "fencing numbers grow and are never used twice", Leases => fences_grow;
+    "who was overtaken writes nothing any more", Leases => overtaken_is_refused;
+    "a lease that runs can be taken over, and its holder is refused then", Leases => can_be_taken_over;
+    "a lease that nobody has taken can be renewed and written under, even if it ran out", Leases => late_is_not_overtaken;
+    "a lease covers its session with all parts, and no other", Leases => a_lease_covers_its_session;
+};
 
 const LONG: Duration = Duration::from_secs(3600);
 const OVER: Duration = Duration::ZERO;

@@ -1,80 +1,24 @@
 //! The contracts of the official SDKs.
 
-use super::{Contract, ContractResult, Needs, Probe, ensure, entry, key, same, with_uuid};
+use super::{Contract, ContractResult, Probe, contracts, ensure, entry, key, same, with_uuid};
 use crate::store::{SessionKey, fold_summary};
 
-pub(super) const CONTRACTS: &[Contract] = &[
-    Contract {
-        name: "what was appended is loaded, in order",
-        needs: Needs::Nothing,
-        check: |probe| Box::pin(async move { appended_is_loaded(&probe).await }),
-    },
-    Contract {
-        name: "what was never written is not there",
-        needs: Needs::Nothing,
-        check: |probe| Box::pin(async move { unknown_is_none(&probe).await }),
-    },
-    Contract {
-        name: "appends follow each other",
-        needs: Needs::Nothing,
-        check: |probe| Box::pin(async move { appends_follow(&probe).await }),
-    },
-    Contract {
-        name: "appending nothing changes nothing",
-        needs: Needs::Nothing,
-        check: |probe| Box::pin(async move { nothing_is_nothing(&probe).await }),
-    },
-    Contract {
-        name: "parts are kept apart from their session",
-        needs: Needs::Nothing,
-        check: |probe| Box::pin(async move { parts_are_apart(&probe).await }),
-    },
-    Contract {
-        name: "projects are kept apart",
-        needs: Needs::Nothing,
-        check: |probe| Box::pin(async move { projects_are_apart(&probe).await }),
-    },
-    Contract {
-        name: "list_sessions has the sessions of the project, with times",
-        needs: Needs::Sessions,
-        check: |probe| Box::pin(async move { sessions_are_listed(&probe).await }),
-    },
-    Contract {
-        name: "list_sessions leaves parts out",
-        needs: Needs::Sessions,
-        check: |probe| Box::pin(async move { parts_are_not_listed(&probe).await }),
-    },
-    Contract {
-        name: "delete removes a session",
-        needs: Needs::Delete,
-        check: |probe| Box::pin(async move { deleted_is_gone(&probe).await }),
-    },
-    Contract {
-        name: "delete of a session removes its parts, and nothing else",
-        needs: Needs::Delete,
-        check: |probe| Box::pin(async move { delete_takes_parts(&probe).await }),
-    },
-    Contract {
-        name: "delete of a part removes that part alone",
-        needs: Needs::Delete,
-        check: |probe| Box::pin(async move { delete_of_a_part(&probe).await }),
-    },
-    Contract {
-        name: "list_subkeys has the parts of the session",
-        needs: Needs::Subkeys,
-        check: |probe| Box::pin(async move { parts_are_listed(&probe).await }),
-    },
-    Contract {
-        name: "list_subkeys leaves the session itself out",
-        needs: Needs::Subkeys,
-        check: |probe| Box::pin(async move { session_is_no_part(&probe).await }),
-    },
-    Contract {
-        name: "list_session_summaries has what the fold made, by the clock of list_sessions",
-        needs: Needs::Summaries,
-        check: |probe| Box::pin(async move { summaries_are_kept(&probe).await }),
-    },
-];
+pub(super) const CONTRACTS: &[Contract] = contracts! {
+    "what was appended is loaded, in order", Nothing => appended_is_loaded;
+    "what was never written is not there", Nothing => unknown_is_none;
+    "appends follow each other", Nothing => appends_follow;
+    "appending nothing changes nothing", Nothing => nothing_is_nothing;
+    "parts are kept apart from their session", Nothing => parts_are_apart;
+    "projects are kept apart", Nothing => projects_are_apart;
+    "list_sessions has the sessions of the project, with times", Sessions => sessions_are_listed;
+    "list_sessions leaves parts out", Sessions => parts_are_not_listed;
+    "delete removes a session", Delete => deleted_is_gone;
+    "delete of a session removes its parts, and nothing else", Delete => delete_takes_parts;
+    "delete of a part removes that part alone", Delete => delete_of_a_part;
+    "list_subkeys has the parts of the session", Subkeys => parts_are_listed;
+    "list_subkeys leaves the session itself out", Subkeys => session_is_no_part;
+    "list_session_summaries has what the fold made, by the clock of list_sessions", Summaries => summaries_are_kept;
+};
 
 /// Later than any number of seconds since 1970 that is not far in the future.
 const MILLISECONDS: u64 = 1_000_000_000_000;

@@ -2,76 +2,24 @@
 
 use outrigger_protocol::RawJson;
 
-use super::{Contract, ContractResult, Needs, Probe, all, ensure, entry, key, same, with_uuid};
+use super::{Contract, ContractResult, Probe, all, contracts, ensure, entry, key, same, with_uuid};
 use crate::store::{SessionKey, StoreErrorKind, fold_summary};
 
-pub(super) const CONTRACTS: &[Contract] = &[
-    Contract {
-        name: "entries come back as the same text",
-        needs: Needs::Nothing,
-        check: |probe| Box::pin(async move { texts_are_kept(&probe).await }),
-    },
-    Contract {
-        name: "an entry with a uuid is stored once",
-        needs: Needs::Nothing,
-        check: |probe| Box::pin(async move { uuids_are_stored_once(&probe).await }),
-    },
-    Contract {
-        name: "a uuid counts for its own transcript alone",
-        needs: Needs::Nothing,
-        check: |probe| Box::pin(async move { uuids_are_of_a_transcript(&probe).await }),
-    },
-    Contract {
-        name: "an entry without a uuid is always stored",
-        needs: Needs::Nothing,
-        check: |probe| Box::pin(async move { others_are_always_stored(&probe).await }),
-    },
-    Contract {
-        name: "keys are kept apart whatever is in them",
-        needs: Needs::Nothing,
-        check: |probe| Box::pin(async move { keys_are_apart(&probe).await }),
-    },
-    Contract {
-        name: "a NUL in a key is kept, or refused for good",
-        needs: Needs::Nothing,
-        check: |probe| Box::pin(async move { nuls_in_keys(&probe).await }),
-    },
-    Contract {
-        name: "many and large entries are kept",
-        needs: Needs::Nothing,
-        check: |probe| Box::pin(async move { size_is_no_matter(&probe).await }),
-    },
-    Contract {
-        name: "appends at once are each whole and in order",
-        needs: Needs::Nothing,
-        check: |probe| Box::pin(async move { appends_at_once(&probe).await }),
-    },
-    Contract {
-        name: "a deleted transcript can be written anew",
-        needs: Needs::Delete,
-        check: |probe| Box::pin(async move { deleted_can_be_written(&probe).await }),
-    },
-    Contract {
-        name: "keys are listed whatever is in them",
-        needs: Needs::Subkeys,
-        check: |probe| Box::pin(async move { keys_are_listed(&probe).await }),
-    },
-    Contract {
-        name: "times do not go back",
-        needs: Needs::Sessions,
-        check: |probe| Box::pin(async move { times_grow(&probe).await }),
-    },
-    Contract {
-        name: "an entry that comes twice counts once in the summary",
-        needs: Needs::Summaries,
-        check: |probe| Box::pin(async move { summary_of_what_is_stored(&probe).await }),
-    },
-    Contract {
-        name: "appends at once are all in the summary",
-        needs: Needs::Summaries,
-        check: |probe| Box::pin(async move { summaries_at_once(&probe).await }),
-    },
-];
+pub(super) const CONTRACTS: &[Contract] = contracts! {
+    "entries come back as the same text", Nothing => texts_are_kept;
+    "an entry with a uuid is stored once", Nothing => uuids_are_stored_once;
+    "a uuid counts for its own transcript alone", Nothing => uuids_are_of_a_transcript;
+    "an entry without a uuid is always stored", Nothing => others_are_always_stored;
+    "keys are kept apart whatever is in them", Nothing => keys_are_apart;
+    "a NUL in a key is kept, or refused for good", Nothing => nuls_in_keys;
+    "many and large entries are kept", Nothing => size_is_no_matter;
+    "appends at once are each whole and in order", Nothing => appends_at_once;
+    "a deleted transcript can be written anew", Delete => deleted_can_be_written;
+    "keys are listed whatever is in them", Subkeys => keys_are_listed;
+    "times do not go back", Sessions => times_grow;
+    "an entry that comes twice counts once in the summary", Summaries => summary_of_what_is_stored;
+    "appends at once are all in the summary", Summaries => summaries_at_once;
+};
 
 /// Entries that break a store which does not treat them as text.
 fn odd_entries() -> Vec<RawJson> {
