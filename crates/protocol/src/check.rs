@@ -8,7 +8,7 @@
 //!
 //! The payload of a control response is judged by the request that it answers, so both directions are needed to judge those.
 
-// What reads and writes every type there is is `#[inline]`, which makes it part of the programs that judge, and of no others.
+// The functions that read and write every type are `#[inline]`, so that only programs that judge compile them.
 
 mod calls;
 mod compare;

@@ -151,7 +151,7 @@ impl LineFramer {
                 }
             }
         }
-        // The next line will most likely need the room again, unless this one was out of the common.
+        // The next line will need the room again, unless this one was unusually long.
         self.partial.clear();
         self.partial.shrink_to(Self::KEPT);
     }

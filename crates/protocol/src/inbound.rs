@@ -74,7 +74,7 @@ macro_rules! messages {
             ///
             /// # Errors
             /// When a map key is no string, which no type here has.
-            // Made where it is called: most programs only read messages.
+            // Only callers compile it: most programs only read messages.
             #[inline]
             pub fn to_body(&self) -> Result<RawJson, serde_json::Error> {
                 crate::whole::write(|| match self {

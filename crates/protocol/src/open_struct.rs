@@ -36,7 +36,7 @@ macro_rules! open_struct {
             pub const KNOWN: &'static [&'static str] = &[$($wire),*];
         }
 
-        // What is derived is inlined: into each crate, and each part of it, all of the settings again.
+        // A derived `clone` would be inlined, and each crate would compile all of the settings again.
         impl Clone for $name {
             #[inline(never)]
             fn clone(&self) -> Self {

@@ -125,7 +125,7 @@ macro_rules! tools {
             /// Reads the input of the tool of this name, which may be an earlier or a schema's name of it.
             ///
             /// Never fails: see [`Unknown`](Self::Unknown) and [`Misfit`](Self::Misfit).
-            // Made where it is called: there are many tools.
+            // Only callers compile it: there are many tools.
             #[inline]
             pub fn read(tool_name: &str, input: &RawJson) -> Self {
                 let fitted = match canonical_name(tool_name) {
@@ -146,7 +146,7 @@ macro_rules! tools {
             /// Takes the `tool_use_result` of a user message, or a hook's `tool_response`. Never fails: see
             /// [`Unknown`](Self::Unknown) and [`Misfit`](Self::Misfit). No tool that this build has a type for gives
             /// a bare text, so a text is [`Failed`](Self::Failed); an MCP tool may, so its texts are [`Mcp`](Self::Mcp).
-            // Made where it is called: there are many tools.
+            // Only callers compile it: there are many tools.
             #[inline]
             pub fn read(tool_name: &str, output: &RawJson) -> Self {
                 let name = canonical_name(tool_name);

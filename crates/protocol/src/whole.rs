@@ -11,7 +11,7 @@ pub(crate) fn unset<T>(field: &Option<T>) -> bool {
     field.is_none() && !is_whole()
 }
 
-/// Apart, such that not every type of a field has a look of its own.
+/// A function of its own, so that it is not compiled again for each type of field.
 #[inline(never)]
 fn is_whole() -> bool {
     WHOLE.get()

@@ -142,7 +142,7 @@ fn requested(request: Request) -> Vec<FrameFinding> {
         let place = "request.input.tool_calls[].tool_input";
         findings.extend(input(place, &call.tool_name, &call.tool_input, Author::Cli));
         if let Some(given) = &call.tool_response {
-            // Of a batch it is what the model reads.
+            // In a batch, the response is what the model reads.
             let place = "request.input.tool_calls[].tool_response";
             findings.extend(judged::<MessageContent>(place, given));
         }

@@ -38,7 +38,7 @@ pub fn recorded(line: &[u8]) -> Recorded {
     struct Text {
         raw: String,
     }
-    // Recorders write UTF-8; what is none has to be told and not mended here.
+    // Recorders write UTF-8. Other bytes have to be reported, so they are not mended here.
     let Ok(text) = std::str::from_utf8(line) else {
         return Recorded::Plain;
     };

@@ -158,7 +158,7 @@ impl FrameHead {
             RoutingString::Own(text) => {
                 let span = Span::part(self.own.len(), text.len());
                 self.own.push_str(&text);
-                // A routing string of 2 GiB is none.
+                // A string of 2 GiB routes nothing.
                 span.map_or(Span::NONE, |span| Span {
                     length: span.length | Span::OWN,
                     ..span
@@ -193,7 +193,7 @@ impl FrameHead {
         let kind = self.span(Field::Kind);
         let kind = match kind.length & Span::OWN {
             0 => text.get(kind.range()),
-            // That of none does not reach.
+            // The range of a missing `type` is beyond this text.
             _ => self.own.as_bytes().get(kind.range()),
         };
         let mut known = Message::KNOWN.iter().copied();

@@ -36,7 +36,7 @@ impl MessageShape {
         let [first, second] = self.free.map(Span::range);
         let same = |at: usize, part: &[u8]| line.get(at..)?.starts_with(part).then_some(at + part.len());
         let begin = same(0, &self.line[..first.start])?;
-        // The closing quote is in what is the same.
+        // The part of the line that stays the same begins with the closing quote.
         let end = scan::string_end(line, begin)?.at - 1;
         let first_by = end.wrapping_sub(first.end);
         let begin = same(end, &self.line[first.end..second.start])?;

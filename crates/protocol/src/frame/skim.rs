@@ -157,12 +157,12 @@ impl Skim<'_> {
                 Some(())
             }
             _ => {
-                // Something more than a piece.
+                // A field that a plain piece of text does not have.
                 seen = u8::MAX;
                 walk.value()
             }
         })?;
-        // Three fields, and all three of them.
+        // A plain piece has three fields: each was found, and no other.
         self.plain.piece = match (seen, is_delta, index, delta) {
             (3, true, Some(index), Some((kind, text))) => Some(DeltaPiece { index, kind, text }),
             _ => None,

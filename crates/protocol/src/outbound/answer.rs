@@ -168,7 +168,7 @@ impl std::fmt::Debug for WorkSecretAnswer {
 /// that this build has no answer for.
 ///
 /// An answer that the CLI would not understand is an error.
-// Made where it is called: most programs do not judge recordings.
+// Only callers compile it: most programs do not judge recordings.
 #[inline]
 pub fn check_answer(subtype: &str, payload: &RawJson) -> Option<Result<RawJson, serde_json::Error>> {
     fn check<T: DeserializeOwned + Serialize>(payload: &RawJson) -> Result<RawJson, serde_json::Error> {

@@ -167,7 +167,7 @@ macro_rules! requests {
                 const SUBTYPE: &'static str = $wire;
                 type Reply = $reply;
 
-                // Made where it is called, as no program asks for everything.
+                // Only callers compile it: no program makes every request.
                 #[inline]
                 fn read_reply(payload: Option<&RawJson>) -> Result<Self::Reply, serde_json::Error> {
                     match payload {
@@ -188,7 +188,7 @@ macro_rules! requests {
         /// subtype that this build does not know.
         ///
         /// What the payload has and the result has not is what the types do not know of.
-        // Made where it is called: most programs do not judge recordings.
+        // Only callers compile it: most programs do not judge recordings.
         #[inline]
         pub fn check_reply(subtype: &str, payload: &RawJson) -> Option<Result<RawJson, serde_json::Error>> {
             fn check<R: ControlRequest<Reply: Serialize>>(payload: &RawJson) -> Result<RawJson, serde_json::Error> {

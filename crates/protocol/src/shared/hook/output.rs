@@ -22,7 +22,7 @@ enum Form<E: HookKind> {
     Later(AsyncHookOutput),
 }
 
-// Derived, these would ask the event to be so too, which has no values.
+// A derived impl would demand the same of the event type, which has no values.
 impl<E: HookKind> Clone for HookOutput<E> {
     fn clone(&self) -> Self {
         Self(match &self.0 {
