@@ -200,7 +200,7 @@ impl Follow {
             if left == Some(Duration::ZERO) {
                 return Ok(None);
             }
-            // An interval of nothing would keep a processor busy.
+            // An interval of 0 would keep a processor busy.
             let interval = self.options.interval.max(Duration::from_millis(1));
             thread::sleep(left.map_or(interval, |left| left.min(interval)));
         }
@@ -260,7 +260,7 @@ impl Follow {
                 };
                 if !self.tails.iter().any(is_known) {
                     let tail = match Tail::open(&path, from_start) {
-                        // It was there a moment ago.
+                        // The file was there a moment ago, and has been removed since.
                         Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => continue,
                         tail => tail?,
                     };

@@ -10,7 +10,7 @@ pub(crate) fn name(text: &str, escape: char) -> String {
             _ => name.push_str(&format!("{escape}{byte:02x}")),
         }
     }
-    // Nothing else is named like that.
+    // No other text has the escape alone as its name.
     if name.is_empty() { escape.into() } else { name }
 }
 

@@ -130,7 +130,7 @@ fn create(path: &Path) -> Result<Connection> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     match options.open(path) {
-        // It was not opened: closing it would take the locks of SQLite from this process.
+        // A file that is there must not be opened here: closing it would release the locks that SQLite has in this process.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         Err(error) => {
             let what = format!("{} can't be created as a session store", path.display());

@@ -189,7 +189,7 @@ mod tests {
         tally.update(&found).unwrap();
         assert_eq!((tally.tokens, tally.cost_usd), (125, Some(0.5)));
 
-        // Another file in its place.
+        // Another file takes the place of the transcript.
         std::fs::write(&path, prompt).unwrap();
         tally.update(&found).unwrap();
         assert_eq!((tally.prompts, tally.tokens, tally.cost_usd), (1, 0, None));

@@ -42,7 +42,7 @@ impl Copy<'_, '_> {
             self.meter.copy(&mut file, source, |bytes| draft.write(bytes))?;
             return draft.create();
         }
-        // A line cut by a cap would not be whole.
+        // With a cap, a long line would be cut.
         let mut lines = Lines::new(file).cap(usize::MAX);
         while let Some(line) = lines.next().map_err(Error::io("read", source))? {
             let text = std::str::from_utf8(line.bytes).ok();

@@ -71,7 +71,7 @@ pub(super) fn moved(path: &str, old: &Path, new: &str) -> Option<String> {
     if path == old {
         return Some(new.to_owned());
     }
-    // The root ends with what else stands between it and the rest.
+    // A root ends with the separator, which other directories do not.
     let open = |path: &str| path.strip_suffix(['/', '\\']).unwrap_or(path).to_owned();
     let rest = path.strip_prefix(&*open(old))?;
     rest.starts_with(['/', '\\']).then(|| open(new) + rest)

@@ -163,7 +163,7 @@ impl SessionFile {
             // The transcript goes first: without it, the copy is the session.
             let removed = fs::remove_file(&self.path);
             if !self.path.exists() {
-                // It is nowhere else any more.
+                // The copy is the only one now.
                 created.keep();
             }
             removed.map_err(Error::io("remove", &self.path))?;
@@ -301,7 +301,7 @@ impl Drop for Created {
             let _ = remove(path);
         }
         for dir in self.dirs.iter().rev() {
-            // One that has something in it stays.
+            // A directory that is not empty stays.
             let _ = fs::remove_dir(dir);
         }
     }

@@ -178,7 +178,8 @@ fn difference(subpath: Option<String>, here: &[RawJson], there: &[RawJson]) -> D
     let went_on_here = here[our_end..].iter().any(is_new);
     let went_on_there = there[their_end..].iter().any(is_new);
 
-    // What has no uuid is found by its text: in the end as often as it stands there, before it if it is there at all.
+    // An entry without a uuid is known by its text. In the end of the transcript it is counted as often as it stands there; before the
+    // end, once is enough.
     let has_metadata = there.iter().any(|entry| entry.is_metadata);
     let texts: HashSet<&str> = there.iter().map(|entry| entry.entry.get()).collect();
     let mut in_end: HashMap<&str, usize> = HashMap::new();
@@ -194,8 +195,8 @@ fn difference(subpath: Option<String>, here: &[RawJson], there: &[RawJson]) -> D
     let holes = here[..our_end].iter().filter(|entry| lacks_before(entry)).count();
     let mut lacks: Vec<RawJson> = Vec::new();
     for entry in &here[first_hole.unwrap_or(our_end)..our_end] {
-        // Of what has no uuid the last counts, so what stands behind the hole has to come again behind what fills it. Where
-        // somebody went on, it would overrule what was said there.
+        // Of entries without a uuid the last one counts. So those behind the hole have to come again behind what fills it, unless
+        // somebody went on there: they would overrule what was said since.
         let is_wanted = match &entry.uuid {
             Some(uuid) => !theirs.contains(uuid),
             None if entry.is_metadata => !has_metadata,
@@ -220,7 +221,7 @@ fn difference(subpath: Option<String>, here: &[RawJson], there: &[RawJson]) -> D
     let in_midst = there[..their_end].iter().any(|entry| is_unknown(&entry));
     let ours_as_text: HashSet<&str> = here.iter().map(|entry| entry.entry.get()).collect();
     let beyond: Vec<RawJson> = match went_on_there || here.is_empty() {
-        // All of that end, since of what has no uuid the last counts.
+        // All of that end, since the last one of the entries without a uuid counts.
         true => {
             let end = there[their_end..].iter();
             let end = end.filter(|entry| is_new(entry) || !ours_as_text.contains(entry.entry.get()));

@@ -10,7 +10,7 @@ pub fn uuid(entry: &RawJson) -> Option<String> {
     let fields = EntryFields::of(entry.get());
     let written = fields.get("uuid")?;
     match repair::lone_surrogates(written) {
-        // Replaced, two that differ would be the same.
+        // With the surrogates replaced, two uuids that differ could become the same.
         Some(_) if written.starts_with('"') => Some(written.to_owned()),
         _ => text(written).filter(|uuid| !uuid.is_empty()),
     }

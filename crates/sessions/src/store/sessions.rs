@@ -84,7 +84,7 @@ impl StoreSessions {
                 // What is no object is damaged, and would hide the session.
                 .filter(|summary| summary.mtime >= session.mtime && summary.data.get().starts_with('{'));
             let known = summary.map(|summary| info(&id, summary, session.mtime));
-            // A side chain, or nothing to show: not listed, and not counted.
+            // A side chain, or a session with nothing to show, is neither listed nor counted.
             if known != Some(None) {
                 rows.push((session.mtime, id, known.flatten()));
             }

@@ -117,7 +117,7 @@ impl Data {
         }
         self.add_prompt(entry);
         for (field, name) in LAST_WINS {
-            // As it is written, whatever is in it.
+            // The text is kept as it was written, with its escapes.
             if let Some(value) = entry.get(field).filter(|value| value.starts_with('"')) {
                 self.set_raw(name, value.to_owned());
             }

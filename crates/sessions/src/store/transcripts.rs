@@ -94,7 +94,7 @@ pub fn pull_into(differences: &[Difference], project: &Path, id: &SessionId) -> 
             None => project.join(id.as_str()),
             Some(subpath) => project.join(id.as_str()).join(subpath),
         };
-        // Not by `with_extension`: a name may have a dot.
+        // `with_extension` would cut a name that has a dot.
         let with = |end: &str| {
             let mut name = stem.clone().into_os_string();
             name.push(end);
@@ -281,7 +281,7 @@ mod tests {
             all.iter().all(|one| one.standing == StoreComparison::Same),
             "{all:?}"
         );
-        // What went on in both is left alone.
+        // A transcript that went on in both places is left alone.
         std::fs::write(&file, format!("{}\n{}\n", line("a").get(), line("x").get())).unwrap();
         assert_eq!(pull(&there(&["a", "b"])), 0);
     }
@@ -324,7 +324,7 @@ mod tests {
             );
         }
         assert!(is_part_name_on("subagents\\agent-1", true));
-        // One name on Unix, and a way out on Windows.
+        // Each of these is one name on Unix, and leads out of the directory on Windows.
         for other in ["C:x", "C:\\x", "\\\\host\\x", "a\\..\\b", "a\nb", "agent-a:b"] {
             assert!(is_part_name_on(other, false), "{other}");
             assert!(!is_part_name_on(other, true), "{other}");

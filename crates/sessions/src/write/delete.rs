@@ -21,7 +21,7 @@ impl SessionFile {
     pub fn delete(self) -> Result<()> {
         remove(&self.beside())?;
         match fs::remove_file(&self.path) {
-            // Else a loss of power could bring it back.
+            // Without the sync, a loss of power could bring the file back.
             Ok(()) => sync_dir_of(&self.path),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(NotFound {
                 id: self.id,
@@ -121,7 +121,7 @@ mod tests {
             place.sessions.delete(&file.id).unwrap();
             assert!(!left.exists());
         }
-        // One that never began.
+        // A session that never began has an empty file.
         fs::write(&file.path, "").unwrap();
         place.sessions.delete(&file.id).unwrap();
         assert!(!file.path.exists());

@@ -107,7 +107,7 @@ impl Sessions {
         let project = self.project_dir(dir);
         let left = ELSEWHERE.map(|part| self.config_dir().join(part));
         let is_left = |place: &Path| fs::symlink_metadata(place.join(old.as_str())).is_ok();
-        // One that is empty counts as no session, and has the name all the same.
+        // An empty file is no session, and takes the name all the same.
         let has_file = fs::symlink_metadata(project.join(old.file_name())).is_ok();
         let is_taken = has_file
             || !self.find_all(&old).is_empty()
@@ -283,7 +283,7 @@ impl Arrival<'_, '_> {
                 Some(changed) => draft.write(changed.as_bytes())?,
                 None => draft.write(line.bytes)?,
             }
-            // The last one gets its end, too: something comes behind it, or nothing does.
+            // The last line gets a line break, too: another record may come behind it.
             draft.write(b"\n")?;
             self.meter.add(line.length + u64::from(line.is_ended))?;
         }

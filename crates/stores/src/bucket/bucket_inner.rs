@@ -278,7 +278,7 @@ impl BucketInner {
             let after = crate::now_ms();
             self.clock
                 .compare(before, self.objects.written_at(&path).await?, after);
-            // A trial that stays is a few bytes.
+            // If the object cannot be deleted, a few bytes stay.
             let _ = self.objects.delete(vec![path]).await;
         }
         Ok(self.clock.now())

@@ -28,7 +28,7 @@ impl Names {
         session.push('}');
         let of_transcript = |what: &str| match &key.subpath {
             None => format!("{session}:{what}"),
-            // Whatever is in it, nothing follows.
+            // The part needs no escapes: nothing follows it.
             Some(part) => format!("{session}:{what}:{part}"),
         };
         Self {

@@ -41,7 +41,7 @@ impl RedisStore {
             command.arg(&index).arg(&cursor).arg("COUNT").arg(1000);
             let (next, some): (String, Vec<Vec<u8>>) =
                 self.shared.server.query("list sessions", &command).await?;
-            // Of names that are no text none is a session's.
+            // A name that is no UTF-8 is not the name of a session.
             listings.extend(some.into_iter().filter_map(|name| String::from_utf8(name).ok()));
             if next == "0" {
                 break;

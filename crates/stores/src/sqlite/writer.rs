@@ -265,7 +265,7 @@ fn delete(connection: &Connection, key: &SessionKey) -> Result<()> {
 fn acquire(connection: &Connection, key: &SessionKey, owner: &str, ttl: Duration) -> Result<StoreLease> {
     let now = crate::now_ms();
     let until = now + crate::millis(ttl);
-    // Compared and taken in one statement.
+    // One statement compares and takes the lease.
     let taken: Option<u64> = connection
         .prepare_cached(
             "INSERT INTO lease (project_key, session_id, fence, owner, expires_at, released) VALUES (?1, ?2, 1, ?3, ?4, 0)
