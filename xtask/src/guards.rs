@@ -26,212 +26,87 @@ struct Guard {
     instead: &'static str,
 }
 
-const GUARDS: &[Guard] = &[
-    Guard {
-        trap: "turns::foreign_origin_result",
-        file: "crates/sdk/src/conn/core/turns.rs",
-        line: "let foreign = frame.origin_kind().is_some_and(|kind| kind != \"human\");",
-        instead: "let foreign = false;",
-    },
-    Guard {
-        trap: "turns::folded_steer",
-        file: "crates/sdk/src/conn/core/turns.rs",
-        line: "\"completed\" if self.is_in_running(&id) => self.completed_in_running(&id),",
-        instead: "\"completed\" if id.is_empty() => self.completed_in_running(&id),",
-    },
-    Guard {
-        trap: "sessions::resume_from_other_cwd",
-        file: "crates/sdk/src/cause.rs",
-        line: "(\"No conversation found\", Cause::UnknownSession),",
-        instead: "",
-    },
-    Guard {
-        trap: "sessions::double_resume",
-        file: "crates/sdk/src/cause.rs",
-        line: "(\"Error: Session ID\", Cause::SessionInUse),",
-        instead: "",
-    },
-    Guard {
-        trap: "sessions::corrupted_transcript",
-        file: "crates/sessions/src/read/index.rs",
-        line: "index.damaged += 1;",
-        instead: "",
-    },
-    Guard {
-        trap: "turns::stalled_stream_per_phase",
-        file: "crates/sdk/src/conn/core/watchdog.rs",
-        line: "AwaitedOutput::Piece => (Phase::BetweenEvents, self.patience.between_events?),",
-        instead: "AwaitedOutput::Piece => return None,",
-    },
-    Guard {
-        trap: "turns::id_change_on_clear",
-        file: "crates/sdk/src/conn/core.rs",
-        line: "self.session_ids.push_back(id.to_owned());",
-        instead: "if self.session_ids.is_empty() { self.session_ids.push_back(id.to_owned()); }",
-    },
-    Guard {
-        trap: "turns::cumulative_cost_deltas",
-        file: "crates/sdk/src/usage.rs",
-        line: "(Some(total), _) => total - self.last_cost,",
-        instead: "(Some(total), _) => total,",
-    },
-    Guard {
-        trap: "turns::partial_and_final_dedupe",
-        file: "crates/sdk/src/event/streamed.rs",
-        line: "text.drain(..told.len());",
-        instead: "text.drain(..0);",
-    },
-    Guard {
-        trap: "turns::subagent_attribution",
-        file: "crates/sdk/src/event.rs",
-        line: "let (id, parent) = (assistant.message.id.as_deref(), frame.parent_tool_use_id());",
-        instead: "let (id, parent) = (assistant.message.id.as_deref(), None);",
-    },
-    Guard {
-        trap: "requests::hook_timeout_or_panic_is_deny",
-        file: "crates/sdk/src/hooks/dispatch.rs",
-        line: "Err(why) => failed(on_failure, &hook.event, input.as_ref(), &why),",
-        instead: "Err(_) => std::future::pending().await,",
-    },
-    Guard {
-        trap: "requests::cancel_pending_permission",
-        file: "crates/sdk/src/conn/core/control_frames.rs",
-        line: "let withdrawn = self.open_requests.withdraw(id);",
-        instead: "let withdrawn = None.filter(|_: &Serial| id.is_empty());",
-    },
-    Guard {
-        trap: "requests::question_without_handler",
-        file: "crates/sdk/src/permissions.rs",
-        line: "(self.is_question && !has_answers(allow))",
-        instead: "(false && self.is_question && !has_answers(allow))",
-    },
-    Guard {
-        trap: "requests::every_inbound_id_answered_once",
-        file: "crates/sdk/src/conn/cli_requests.rs",
-        line: "_ => CliReply::Unsupported,",
-        instead: "_ => CliReply::NotOurs,",
-    },
-    Guard {
-        trap: "input::env_allow_list",
-        file: "crates/sdk/src/env.rs",
-        line: "if is_listed(PASSED, name) {",
-        instead: "if is_listed(PASSED, name) || true {",
-    },
-    Guard {
-        trap: "input::lone_surrogate",
-        file: "crates/json/src/repair.rs",
-        line: "Some(0xD800..=0xDFFF) => {",
-        instead: "Some(0xD800..=0xDFFF) if bytes.is_empty() => {",
-    },
-    Guard {
-        trap: "processes::sigterm_ignoring_child_and_grandchild",
-        file: "crates/sdk/src/child/unix.rs",
-        line: "Signal::Kill => family::kill(self.leader),",
-        instead: "Signal::Kill => kill_process_group(self.leader, Unix::KILL),",
-    },
-    Guard {
-        trap: "processes::drop_without_runtime",
-        file: "crates/sdk/src/child/unix.rs",
-        line: "let _ = self.life.signal(Signal::Kill);",
-        instead: "let _ = &self.life;",
-    },
-    Guard {
-        trap: "policies::ask_rules_of_a_cli_that_gives_no_reasons",
-        file: "crates/sdk/src/permissions/policy.rs",
-        line: ".is_some_and(|version| version.is_since(crate::version::TELLS_REASONS))",
-        instead: ".is_some_and(|_| true)",
-    },
-    Guard {
-        trap: "policies::ask_rules_and_a_command_that_cannot_be_read",
-        file: "crates/sdk/src/permissions/policy.rs",
-        line: "Some(reason) if runs_commands(&request.tool_name) || !HEEDS_RULES.contains(reason) => {",
-        instead: "Some(reason) if reason.as_str().is_empty() => {",
-    },
-    Guard {
-        trap: "policies::rules_taken_away_by_an_answer",
-        file: "crates/sdk/src/rule/change.rs",
-        line: "if is(\"destination\", &[\"cliArg\"])",
-        instead: "if is(\"destination\", &[\"nowhere\"])",
-    },
-    Guard {
-        trap: "policies::wide_rules_of_an_answer",
-        file: "crates/sdk/src/permissions.rs",
-        line: "if let Some(why) = refused {",
-        instead: "if let Some(why) = refused.filter(|why| why.contains(\"taken\")) {",
-    },
-    Guard {
-        trap: "policies::plan_of_an_older_cli",
-        file: "crates/sdk/src/permissions/policy.rs",
-        line: "request.requires_user_interaction || matches!(&*request.tool_name, QUESTION | PLAN)",
-        instead: "request.requires_user_interaction",
-    },
-    Guard {
-        trap: "policies::rules_that_nobody_handed_over",
-        file: "crates/sdk/src/permissions/policy.rs",
-        line: "if self.default != PolicyDefault::Deny && !self.binds(request) {",
-        instead: "if self.default != PolicyDefault::Deny && !self.binds(request) && tool.is_empty() {",
-    },
-    Guard {
-        trap: "policies::rule_behind_layer",
-        file: "crates/sdk/src/options/check.rs",
-        line: "if let Some((rule, layer)) = handed.misplaced {",
-        instead: "if let Some((rule, layer)) = handed.misplaced.filter(|_| false) {",
-    },
-    Guard {
-        trap: "policies::rule_behind_layer",
-        file: "crates/sdk/src/permissions/layers.rs",
-        line: "decides.get_or_insert(name);",
-        instead: "let _ = &mut decides;",
-    },
-    Guard {
-        trap: "policies::ask_rules_beside_a_settings_file",
-        file: "crates/sdk/src/options/routes.rs",
-        line: "Some(SettingsInput::File(_)) if !asked.is_empty() => {",
-        instead: "Some(SettingsInput::File(_)) if asked.len() > 99 => {",
-    },
-    Guard {
-        trap: "policies::rules_of_every_layer",
-        file: "crates/sdk/src/permissions/layers.rs",
-        line: "take(decides, self.last.rules());",
-        instead: "let _ = &mut take;",
-    },
-    Guard {
-        trap: "policies::rules_of_every_layer",
-        file: "crates/sdk/src/permissions/person.rs",
-        line: "self.0.rules()",
-        instead: "Rules::default()",
-    },
-    Guard {
-        trap: "policies::rules_of_every_layer",
-        file: "crates/sdk/src/permissions/layers.rs",
-        line: "self.0.rules()",
-        instead: "Rules::default()",
-    },
-    Guard {
-        trap: "policies::ask_rules_are_handed_over",
-        file: "crates/sdk/src/options/routes.rs",
-        line: "own.extend(rules);",
-        instead: "let _ = rules;",
-    },
-    Guard {
-        trap: "policies::read_only_is_the_project",
-        file: "crates/sdk/src/permissions/policy.rs",
-        line: "    \"Read(./**)\",\n",
-        instead: "    \"Read\",\n",
-    },
-    Guard {
-        trap: "policies::rule_within_a_rule",
-        file: "crates/sdk/src/value_syntax.rs",
-        line: "if seems_closed && depth > 0 && (c == ',' || c.is_whitespace()) {",
-        instead: "if seems_closed && depth > 99 {",
-    },
-    Guard {
-        trap: "policies::rules_in_settings",
-        file: "crates/sdk/src/options/check.rs",
-        line: "check_rules_of_settings(\"managed_settings\", settings)?;",
-        instead: "let _ = settings;",
-    },
-];
+/// Guards, two lines each: the trap and the file; the line, and what is there instead.
+macro_rules! guards {
+    ($( $trap:literal in $file:literal: $line:literal => $instead:literal; )+) => {
+        &[$( Guard { trap: $trap, file: $file, line: $line, instead: $instead } ),+]
+    };
+}
+
+const GUARDS: &[Guard] = guards! {
+    "turns::foreign_origin_result" in "crates/sdk/src/conn/core/turns.rs":
+        r#"let foreign = frame.origin_kind().is_some_and(|kind| kind != "human");"# => "let foreign = false;";
+    "turns::folded_steer" in "crates/sdk/src/conn/core/turns.rs":
+        r#""completed" if self.is_in_running(&id) => self.completed_in_running(&id),"#
+            => r#""completed" if id.is_empty() => self.completed_in_running(&id),"#;
+    "sessions::resume_from_other_cwd" in "crates/sdk/src/cause.rs":
+        r#"("No conversation found", Cause::UnknownSession),"# => "";
+    "sessions::double_resume" in "crates/sdk/src/cause.rs":
+        r#"("Error: Session ID", Cause::SessionInUse),"# => "";
+    "sessions::corrupted_transcript" in "crates/sessions/src/read/index.rs":
+        "index.damaged += 1;" => "";
+    "turns::stalled_stream_per_phase" in "crates/sdk/src/conn/core/watchdog.rs":
+        "AwaitedOutput::Piece => (Phase::BetweenEvents, self.patience.between_events?)," => "AwaitedOutput::Piece => return None,";
+    "turns::id_change_on_clear" in "crates/sdk/src/conn/core.rs":
+        "self.session_ids.push_back(id.to_owned());" => "if self.session_ids.is_empty() { self.session_ids.push_back(id.to_owned()); }";
+    "turns::cumulative_cost_deltas" in "crates/sdk/src/usage.rs":
+        "(Some(total), _) => total - self.last_cost," => "(Some(total), _) => total,";
+    "turns::partial_and_final_dedupe" in "crates/sdk/src/event/streamed.rs":
+        "text.drain(..told.len());" => "text.drain(..0);";
+    "turns::subagent_attribution" in "crates/sdk/src/event.rs":
+        "let (id, parent) = (assistant.message.id.as_deref(), frame.parent_tool_use_id());"
+            => "let (id, parent) = (assistant.message.id.as_deref(), None);";
+    "requests::hook_timeout_or_panic_is_deny" in "crates/sdk/src/hooks/dispatch.rs":
+        "Err(why) => failed(on_failure, &hook.event, input.as_ref(), &why)," => "Err(_) => std::future::pending().await,";
+    "requests::cancel_pending_permission" in "crates/sdk/src/conn/core/control_frames.rs":
+        "let withdrawn = self.open_requests.withdraw(id);" => "let withdrawn = None.filter(|_: &Serial| id.is_empty());";
+    "requests::question_without_handler" in "crates/sdk/src/permissions.rs":
+        "(self.is_question && !has_answers(allow))" => "(false && self.is_question && !has_answers(allow))";
+    "requests::every_inbound_id_answered_once" in "crates/sdk/src/conn/cli_requests.rs":
+        "_ => CliReply::Unsupported," => "_ => CliReply::NotOurs,";
+    "input::env_allow_list" in "crates/sdk/src/env.rs":
+        "if is_listed(PASSED, name) {" => "if is_listed(PASSED, name) || true {";
+    "input::lone_surrogate" in "crates/json/src/repair.rs":
+        "Some(0xD800..=0xDFFF) => {" => "Some(0xD800..=0xDFFF) if bytes.is_empty() => {";
+    "processes::sigterm_ignoring_child_and_grandchild" in "crates/sdk/src/child/unix.rs":
+        "Signal::Kill => family::kill(self.leader)," => "Signal::Kill => kill_process_group(self.leader, Unix::KILL),";
+    "processes::drop_without_runtime" in "crates/sdk/src/child/unix.rs":
+        "let _ = self.life.signal(Signal::Kill);" => "let _ = &self.life;";
+    "policies::ask_rules_of_a_cli_that_gives_no_reasons" in "crates/sdk/src/permissions/policy.rs":
+        ".is_some_and(|version| version.is_since(crate::version::TELLS_REASONS))" => ".is_some_and(|_| true)";
+    "policies::ask_rules_and_a_command_that_cannot_be_read" in "crates/sdk/src/permissions/policy.rs":
+        "Some(reason) if runs_commands(&request.tool_name) || !HEEDS_RULES.contains(reason) => {"
+            => "Some(reason) if reason.as_str().is_empty() => {";
+    "policies::rules_taken_away_by_an_answer" in "crates/sdk/src/rule/change.rs":
+        r#"if is("destination", &["cliArg"])"# => r#"if is("destination", &["nowhere"])"#;
+    "policies::wide_rules_of_an_answer" in "crates/sdk/src/permissions.rs":
+        "if let Some(why) = refused {" => r#"if let Some(why) = refused.filter(|why| why.contains("taken")) {"#;
+    "policies::plan_of_an_older_cli" in "crates/sdk/src/permissions/policy.rs":
+        "request.requires_user_interaction || matches!(&*request.tool_name, QUESTION | PLAN)" => "request.requires_user_interaction";
+    "policies::rules_that_nobody_handed_over" in "crates/sdk/src/permissions/policy.rs":
+        "if self.default != PolicyDefault::Deny && !self.binds(request) {"
+            => "if self.default != PolicyDefault::Deny && !self.binds(request) && tool.is_empty() {";
+    "policies::rule_behind_layer" in "crates/sdk/src/options/check.rs":
+        "if let Some((rule, layer)) = handed.misplaced {" => "if let Some((rule, layer)) = handed.misplaced.filter(|_| false) {";
+    "policies::rule_behind_layer" in "crates/sdk/src/permissions/layers.rs":
+        "decides.get_or_insert(name);" => "let _ = &mut decides;";
+    "policies::ask_rules_beside_a_settings_file" in "crates/sdk/src/options/routes.rs":
+        "Some(SettingsInput::File(_)) if !asked.is_empty() => {" => "Some(SettingsInput::File(_)) if asked.len() > 99 => {";
+    "policies::rules_of_every_layer" in "crates/sdk/src/permissions/layers.rs":
+        "take(decides, self.last.rules());" => "let _ = &mut take;";
+    "policies::rules_of_every_layer" in "crates/sdk/src/permissions/person.rs":
+        "self.0.rules()" => "Rules::default()";
+    "policies::rules_of_every_layer" in "crates/sdk/src/permissions/layers.rs":
+        "self.0.rules()" => "Rules::default()";
+    "policies::ask_rules_are_handed_over" in "crates/sdk/src/options/routes.rs":
+        "own.extend(rules);" => "let _ = rules;";
+    "policies::read_only_is_the_project" in "crates/sdk/src/permissions/policy.rs":
+        "    \"Read(./**)\",\n" => "    \"Read\",\n";
+    "policies::rule_within_a_rule" in "crates/sdk/src/value_syntax.rs":
+        "if seems_closed && depth > 0 && (c == ',' || c.is_whitespace()) {" => "if seems_closed && depth > 99 {";
+    "policies::rules_in_settings" in "crates/sdk/src/options/check.rs":
+        r#"check_rules_of_settings("managed_settings", settings)?;"# => "let _ = settings;";
+};
 
 pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
     let wanted: Vec<String> = arguments
