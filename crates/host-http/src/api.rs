@@ -32,6 +32,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, delete, get, patch, post};
+use outrigger_host::SessionRecord;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use tracing::debug;
 
@@ -141,268 +142,125 @@ impl Route {
     }
 }
 
+/// Makes routes of lines: method, path, who may call it, and what the document says; then the handler, and what else there is to a route.
+macro_rules! routes {
+    ($( $method:ident $path:literal $access:ident, $summary:literal
+        => $handler:path, $( .$set:ident $(::<$of:ty>)? ($( $to:expr )?) )+; )+) => {
+        vec![$(
+            Route::new(stringify!($method), $path, access!($access), $summary, $method($handler))
+                $( .$set $(::<$of>)? ($( $to )?) )+
+        ),+]
+    };
+}
+
+macro_rules! access {
+    (Open) => {
+        Access::Open
+    };
+    (Handler) => {
+        Access::Handler
+    };
+    ($scope:ident) => {
+        Access::Scope(Scope::$scope)
+    };
+}
+
 /// All routes, in the order of the document.
 fn routes() -> Vec<Route> {
-    use Access::{Handler, Open, Scope as Needs};
-    use Scope::{Admin, Approve, Read, Send};
-    vec![
-        Route::new("get", "/v1/sessions", Needs(Read), "Lists the sessions, by id", get(sessions::list))
-            .query::<sessions::SessionsQuery>()
-            .json::<sessions::SessionPage>(),
-        Route::new("post", "/v1/sessions", Needs(Send), "Creates a session", post(sessions::create))
-            .headers(&["Idempotency-Key"])
-            .body::<sessions::Create>()
-            .status(StatusCode::CREATED)
-            .scoped_json::<outrigger_host::SessionRecord>(),
-        Route::new("get", "/v1/sessions/{id}", Needs(Read), "A session", get(sessions::read))
-            .json::<outrigger_host::SessionRecord>(),
-        Route::new("patch", "/v1/sessions/{id}", Needs(Send), "Changes a session", patch(sessions::update))
-            .body::<outrigger_host::log::Update>()
-            .scoped_json::<outrigger_host::SessionRecord>(),
-        Route::new(
-            "delete",
-            "/v1/sessions/{id}",
-            Needs(Admin),
-            "Ends a session and removes it with its events",
-            delete(sessions::remove),
-        )
-        .status(StatusCode::NO_CONTENT),
-        Route::new(
-            "post",
-            "/v1/sessions/{id}/interrupt",
-            Needs(Send),
-            "Interrupts the turn that runs",
-            post(sessions::interrupt),
-        )
-        .scoped_json::<outrigger_host::SessionRecord>(),
-        Route::new(
-            "post",
-            "/v1/sessions/{id}/stop",
-            Needs(Send),
-            "Ends the process of a session; the next prompt resumes it",
-            post(sessions::stop),
-        )
-        .scoped_json::<outrigger_host::SessionRecord>(),
-        Route::new(
-            "post",
-            "/v1/sessions/{id}/resume",
-            Needs(Send),
-            "Starts a process, if the session has none",
-            post(sessions::resume),
-        )
-        .status(StatusCode::ACCEPTED)
-        .scoped_json::<outrigger_host::SessionRecord>(),
-        Route::new(
-            "post",
-            "/v1/sessions/{id}/archive",
-            Needs(Send),
-            "Ends a session for good; it can be read",
-            post(sessions::archive),
-        )
-        .scoped_json::<outrigger_host::SessionRecord>(),
-        Route::new(
-            "post",
-            "/v1/sessions/{id}/fork",
-            Needs(Send),
-            "Makes a session that begins with the conversation of this one",
-            post(forks::fork),
-        )
-        .body::<forks::Fork>()
-        .status(StatusCode::CREATED)
-        .scoped_json::<outrigger_host::SessionRecord>(),
-        Route::new(
-            "post",
-            "/v1/sessions/{id}/rewind",
-            Needs(Send),
-            "Brings the files that the CLI changed back to what they were before a prompt; answers what the CLI answers",
-            post(files::rewind),
-        )
-        .body::<files::Rewind>()
-        .scoped_json::<unread::Rewound>(),
-        Route::new(
-            "get",
-            "/v1/sessions/{id}/transcript",
-            Needs(Read),
-            "What the CLI has stored of a session, one record a line",
-            get(transcript::read),
-        )
-        .text("application/x-ndjson"),
-        Route::new(
-            "get",
-            "/v1/sessions/{id}/diff",
-            Needs(Read),
-            "What changed in the files of a session",
-            get(files::diff),
-        )
-        .query::<files::DiffQuery>()
-        .json::<outrigger_host::WorkspaceDiff>(),
-        Route::new(
-            "delete",
-            "/v1/sessions/{id}/workspace",
-            Needs(Admin),
-            "Removes the git worktree of an archived session, with its branch, and what is kept of its files. One in which work would be lost is \
-             kept, and answered with 409, unless `force` is set",
-            delete(files::remove),
-        )
-        .query::<files::RemoveQuery>()
-        .status(StatusCode::NO_CONTENT),
-        Route::new(
-            "get",
-            "/v1/sessions/{id}/usage",
-            Needs(Read),
-            "What a session has used",
-            get(usage::of_session),
-        )
-        .json::<usage::Usage>(),
-        Route::new("get", "/v1/usage", Needs(Read), "What all sessions have used together", get(usage::of_all))
-            .json::<usage::Usage>(),
-        Route::new(
-            "get",
-            "/v1/adoptable",
-            Needs(Admin),
-            "Sessions that the CLI left on the machine of the host",
-            get(adoptions::list),
-        )
-        .query::<adoptions::AdoptionsQuery>()
-        .json::<adoptions::AdoptableList>(),
-        Route::new(
-            "post",
-            "/v1/adoptions",
-            Needs(Admin),
-            "Takes over a session that the CLI left",
-            post(adoptions::adopt),
-        )
-        .body::<adoptions::Adopt>()
-        .status(StatusCode::CREATED)
-        .scoped_json::<outrigger_host::SessionRecord>(),
-        Route::new(
-            "get",
-            "/v1/sessions/{id}/events",
-            Needs(Read),
-            "The durable events after a cursor",
-            get(reading::events),
-        )
-        .query::<reading::PageQuery>()
-        .json::<sse::EventPage<'_>>(),
-        Route::new(
-            "post",
-            "/v1/sessions/{id}/events",
-            Handler,
-            "Sends frames: prompts and requests (scope `send`), decisions (scope `approve`). What is answered with 202 is durable",
-            post(sending::send),
-        )
-        .body::<sending::SentEvents>()
-        .status(StatusCode::ACCEPTED)
-        .json::<sending::AcceptedAll>(),
-        Route::new(
-            "get",
-            "/v1/sessions/{id}/events/stream",
-            Needs(Read),
-            "The events after a cursor and on: `client_event` with the sequence number as id, `ephemeral_event`, `delivery_update`, \
-             `catch_up_truncated`, and `synced` where the replay ends",
-            get(stream::open),
-        )
-        .query::<stream::StreamQuery>()
-        .headers(&["Last-Event-ID"])
-        .text("text/event-stream"),
-        Route::new(
-            "get",
-            "/v1/stream",
-            Needs(Read),
-            "What all sessions do: a `session` for each one that is not archived, `synced`, and a `session` for each change",
-            get(hints::open),
-        )
-        .text("text/event-stream"),
-        Route::new(
-            "get",
-            "/v1/approvals",
-            Needs(Read),
-            "The approvals of all sessions, the oldest first",
-            get(approvals::list),
-        )
-        .query::<approvals::ApprovalsQuery>()
-        .json::<approvals::ApprovalPage>(),
-        Route::new("get", "/v1/approvals/{id}", Needs(Read), "An approval", get(approvals::read))
-            .json::<outrigger_host::Approval>(),
-        Route::new(
-            "post",
-            "/v1/approvals/{id}/decision",
-            Needs(Approve),
-            "Decides: the body is the response that the CLI gets. The first decision counts, a later one is answered with 409 and the approval",
-            post(approvals::decide),
-        )
-        .body::<serde_json::Map<String, serde_json::Value>>()
-        .scoped_json::<outrigger_host::Approval>(),
-        Route::new("get", "/v1/tokens", Needs(Admin), "Lists the tokens", get(tokens::list)).json::<tokens::TokenList>(),
-        Route::new("post", "/v1/tokens", Needs(Admin), "Issues a token", post(tokens::issue))
-            .body::<tokens::Issue>()
-            .status(StatusCode::CREATED)
-            .json::<tokens::Issued>(),
-        Route::new("get", "/v1/audit", Needs(Admin), "Who did what, the newest first", get(entries::list))
-            .query::<entries::AuditQuery>()
-            .json::<entries::AuditPage>(),
-        Route::new(
-            "delete",
-            "/v1/tokens/{id}",
-            Needs(Admin),
-            "Revokes a token and ends its streams",
-            delete(tokens::revoke),
-        )
-        .status(StatusCode::NO_CONTENT),
-        Route::new(
-            "post",
-            "/v1/tokens/exchange",
-            Open,
-            "Exchanges the code of the first start for a token, once",
-            post(tokens::exchange),
-        )
-        .body::<tokens::Exchange>()
-        .status(StatusCode::CREATED)
-        .json::<tokens::Issued>(),
-        Route::new("get", "/v1/webhooks", Needs(Admin), "Lists the webhooks", get(webhooks::list))
-            .json::<webhooks::WebhookList>(),
-        Route::new(
-            "post",
-            "/v1/webhooks",
-            Needs(Admin),
-            "Adds a webhook, which gets the events of all sessions from now on",
-            post(webhooks::add),
-        )
-        .body::<webhooks::AddWebhook>()
-        .status(StatusCode::CREATED)
-        .json::<webhooks::AddedWebhook>(),
-        Route::new("delete", "/v1/webhooks/{id}", Needs(Admin), "Removes a webhook", delete(webhooks::remove))
-            .status(StatusCode::NO_CONTENT),
-        Route::new(
-            "post",
-            "/v1/webhooks/{id}/enable",
-            Needs(Admin),
-            "Enables a webhook whose address was dead; it gets what it missed",
-            post(webhooks::enable),
-        )
-        .status(StatusCode::NO_CONTENT),
-        Route::new("get", "/v1/schedules", Needs(Read), "Lists the schedules", get(schedules::list))
-            .json::<schedules::ScheduleList>(),
-        Route::new(
-            "post",
-            "/v1/schedules",
-            Needs(Send),
-            "Adds a schedule, which sends a prompt to a session at times",
-            post(schedules::add),
-        )
-        .body::<schedules::AddSchedule>()
-        .status(StatusCode::CREATED)
-        .json::<outrigger_host::Schedule>(),
-        Route::new("delete", "/v1/schedules/{id}", Needs(Send), "Removes a schedule", delete(schedules::remove))
-            .status(StatusCode::NO_CONTENT),
-        Route::new("get", "/welcome", Open, "A page that exchanges the code in its address", get(tokens::welcome))
-            .text("text/html"),
-        Route::new("get", "/metrics", Needs(Read), "Metrics for Prometheus", get(status::metrics)).text("text/plain"),
-        Route::new("get", "/healthz", Open, "The front accepts connections", get(status::alive))
-            .status(StatusCode::NO_CONTENT),
-        Route::new("get", "/readyz", Open, "The log can be read", get(status::ready)).status(StatusCode::NO_CONTENT),
-        Route::new("get", "/openapi.json", Open, "This document", get(document::serve)).text("application/json"),
-    ]
+    const ACCEPTED: StatusCode = StatusCode::ACCEPTED;
+    const CREATED: StatusCode = StatusCode::CREATED;
+    const NO_CONTENT: StatusCode = StatusCode::NO_CONTENT;
+    routes! {
+        get "/v1/sessions" Read, "Lists the sessions, by id"
+            => sessions::list, .query::<sessions::SessionsQuery>().json::<sessions::SessionPage>();
+        post "/v1/sessions" Send, "Creates a session"
+            => sessions::create, .headers(&["Idempotency-Key"]).body::<sessions::Create>().status(CREATED).scoped_json::<SessionRecord>();
+        get "/v1/sessions/{id}" Read, "A session"
+            => sessions::read, .json::<SessionRecord>();
+        patch "/v1/sessions/{id}" Send, "Changes a session"
+            => sessions::update, .body::<outrigger_host::log::Update>().scoped_json::<SessionRecord>();
+        delete "/v1/sessions/{id}" Admin, "Ends a session and removes it with its events"
+            => sessions::remove, .status(NO_CONTENT);
+        post "/v1/sessions/{id}/interrupt" Send, "Interrupts the turn that runs"
+            => sessions::interrupt, .scoped_json::<SessionRecord>();
+        post "/v1/sessions/{id}/stop" Send, "Ends the process of a session; the next prompt resumes it"
+            => sessions::stop, .scoped_json::<SessionRecord>();
+        post "/v1/sessions/{id}/resume" Send, "Starts a process, if the session has none"
+            => sessions::resume, .status(ACCEPTED).scoped_json::<SessionRecord>();
+        post "/v1/sessions/{id}/archive" Send, "Ends a session for good; it can be read"
+            => sessions::archive, .scoped_json::<SessionRecord>();
+        post "/v1/sessions/{id}/fork" Send, "Makes a session that begins with the conversation of this one"
+            => forks::fork, .body::<forks::Fork>().status(CREATED).scoped_json::<SessionRecord>();
+        post "/v1/sessions/{id}/rewind" Send, "Brings the files that the CLI changed back to what they were before a prompt; answers what the CLI \
+             answers"
+            => files::rewind, .body::<files::Rewind>().scoped_json::<unread::Rewound>();
+        get "/v1/sessions/{id}/transcript" Read, "What the CLI has stored of a session, one record a line"
+            => transcript::read, .text("application/x-ndjson");
+        get "/v1/sessions/{id}/diff" Read, "What changed in the files of a session"
+            => files::diff, .query::<files::DiffQuery>().json::<outrigger_host::WorkspaceDiff>();
+        delete "/v1/sessions/{id}/workspace" Admin, "Removes the git worktree of an archived session, with its branch, and what is kept of its \
+             files. One in which work would be lost is kept, and answered with 409, unless `force` is set"
+            => files::remove, .query::<files::RemoveQuery>().status(NO_CONTENT);
+        get "/v1/sessions/{id}/usage" Read, "What a session has used"
+            => usage::of_session, .json::<usage::Usage>();
+        get "/v1/usage" Read, "What all sessions have used together"
+            => usage::of_all, .json::<usage::Usage>();
+        get "/v1/adoptable" Admin, "Sessions that the CLI left on the machine of the host"
+            => adoptions::list, .query::<adoptions::AdoptionsQuery>().json::<adoptions::AdoptableList>();
+        post "/v1/adoptions" Admin, "Takes over a session that the CLI left"
+            => adoptions::adopt, .body::<adoptions::Adopt>().status(CREATED).scoped_json::<SessionRecord>();
+        get "/v1/sessions/{id}/events" Read, "The durable events after a cursor"
+            => reading::events, .query::<reading::PageQuery>().json::<sse::EventPage<'_>>();
+        post "/v1/sessions/{id}/events" Handler, "Sends frames: prompts and requests (scope `send`), decisions (scope `approve`). What is answered \
+             with 202 is durable"
+            => sending::send, .body::<sending::SentEvents>().status(ACCEPTED).json::<sending::AcceptedAll>();
+        get "/v1/sessions/{id}/events/stream" Read, "The events after a cursor and on: `client_event` with the sequence number as id, \
+             `ephemeral_event`, `delivery_update`, `catch_up_truncated`, and `synced` where the replay ends"
+            => stream::open, .query::<stream::StreamQuery>().headers(&["Last-Event-ID"]).text("text/event-stream");
+        get "/v1/stream" Read, "What all sessions do: a `session` for each one that is not archived, `synced`, and a `session` for each change"
+            => hints::open, .text("text/event-stream");
+        get "/v1/approvals" Read, "The approvals of all sessions, the oldest first"
+            => approvals::list, .query::<approvals::ApprovalsQuery>().json::<approvals::ApprovalPage>();
+        get "/v1/approvals/{id}" Read, "An approval"
+            => approvals::read, .json::<outrigger_host::Approval>();
+        post "/v1/approvals/{id}/decision" Approve, "Decides: the body is the response that the CLI gets. The first decision counts, a later one \
+             is answered with 409 and the approval"
+            => approvals::decide, .body::<serde_json::Map<String, serde_json::Value>>().scoped_json::<outrigger_host::Approval>();
+        get "/v1/tokens" Admin, "Lists the tokens"
+            => tokens::list, .json::<tokens::TokenList>();
+        post "/v1/tokens" Admin, "Issues a token"
+            => tokens::issue, .body::<tokens::Issue>().status(CREATED).json::<tokens::Issued>();
+        get "/v1/audit" Admin, "Who did what, the newest first"
+            => entries::list, .query::<entries::AuditQuery>().json::<entries::AuditPage>();
+        delete "/v1/tokens/{id}" Admin, "Revokes a token and ends its streams"
+            => tokens::revoke, .status(NO_CONTENT);
+        post "/v1/tokens/exchange" Open, "Exchanges the code of the first start for a token, once"
+            => tokens::exchange, .body::<tokens::Exchange>().status(CREATED).json::<tokens::Issued>();
+        get "/v1/webhooks" Admin, "Lists the webhooks"
+            => webhooks::list, .json::<webhooks::WebhookList>();
+        post "/v1/webhooks" Admin, "Adds a webhook, which gets the events of all sessions from now on"
+            => webhooks::add, .body::<webhooks::AddWebhook>().status(CREATED).json::<webhooks::AddedWebhook>();
+        delete "/v1/webhooks/{id}" Admin, "Removes a webhook"
+            => webhooks::remove, .status(NO_CONTENT);
+        post "/v1/webhooks/{id}/enable" Admin, "Enables a webhook whose address was dead; it gets what it missed"
+            => webhooks::enable, .status(NO_CONTENT);
+        get "/v1/schedules" Read, "Lists the schedules"
+            => schedules::list, .json::<schedules::ScheduleList>();
+        post "/v1/schedules" Send, "Adds a schedule, which sends a prompt to a session at times"
+            => schedules::add, .body::<schedules::AddSchedule>().status(CREATED).json::<outrigger_host::Schedule>();
+        delete "/v1/schedules/{id}" Send, "Removes a schedule"
+            => schedules::remove, .status(NO_CONTENT);
+        get "/welcome" Open, "A page that exchanges the code in its address"
+            => tokens::welcome, .text("text/html");
+        get "/metrics" Read, "Metrics for Prometheus"
+            => status::metrics, .text("text/plain");
+        get "/healthz" Open, "The front accepts connections"
+            => status::alive, .status(NO_CONTENT);
+        get "/readyz" Open, "The log can be read"
+            => status::ready, .status(NO_CONTENT);
+        get "/openapi.json" Open, "This document"
+            => document::serve, .text("application/json");
+    }
 }
 
 /// The routes as they are served.

@@ -10,164 +10,76 @@ use outrigger_host::HostError;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// An error as the client gets it: a problem document (RFC 9457).
-///
-/// Its `type` is `urn:outrigger:problem:` and the kind in kebab case, such as `urn:outrigger:problem:cursor-ahead`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Problem {
+/// Makes [`Problem`] of lines: the variant, its status, its kind and what that means.
+macro_rules! problems {
+    ($( #[$doc:meta] $name:ident: $status:ident $code:literal $title:literal, )+) => {
+        /// An error as the client gets it: a problem document (RFC 9457).
+        ///
+        /// Its `type` is `urn:outrigger:problem:` and the kind in kebab case, such as `urn:outrigger:problem:cursor-ahead`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Problem { $( #[$doc] $name ),+ }
+
+        impl Problem {
+            fn facts(self) -> (StatusCode, &'static str, &'static str) {
+                match self { $( Self::$name => (StatusCode::$status, $code, $title) ),+ }
+            }
+        }
+    };
+}
+
+problems! {
     /// The `Host` header is none that the front serves (421).
-    ForeignHost,
+    ForeignHost: MISDIRECTED_REQUEST "foreign-host" "The host name is not served here",
     /// The `Origin` is none that the front allows (403).
-    ForeignOrigin,
+    ForeignOrigin: FORBIDDEN "foreign-origin" "The origin is not allowed",
     /// There is no valid token in `Authorization: Bearer` (401).
-    Unauthorized,
+    Unauthorized: UNAUTHORIZED "unauthorized" "A valid token is needed",
     /// The token lacks the scope for this, or the host does not allow it (403).
-    Forbidden,
+    Forbidden: FORBIDDEN "forbidden" "This is not allowed",
     /// There is no such session (404).
-    UnknownSession,
+    UnknownSession: NOT_FOUND "unknown-session" "There is no such session",
     /// There is nothing with this id (404).
-    NotFound,
+    NotFound: NOT_FOUND "not-found" "There is nothing with this id",
     /// There is no such route (404).
-    UnknownRoute,
+    UnknownRoute: NOT_FOUND "unknown-route" "There is no such route",
     /// The route has no such method (405).
-    MethodNotAllowed,
+    MethodNotAllowed: METHOD_NOT_ALLOWED "method-not-allowed" "The route has no such method",
     /// The cursor is no sequence number (400).
-    InvalidCursor,
+    InvalidCursor: BAD_REQUEST "invalid-cursor" "The cursor is no sequence number",
     /// The cursor is beyond the last event of the session, so it belongs to another log (409).
-    CursorAhead,
+    CursorAhead: CONFLICT "cursor-ahead" "The cursor is beyond the last event",
     /// Somebody else decided first; the document has the `approval` (409).
-    TooLate,
+    TooLate: CONFLICT "too-late" "The approval is not pending any more",
     /// The id or the key was used before, for something else (409).
-    Reused,
+    Reused: CONFLICT "reused" "The id or the key was used for something else",
     /// The session was archived (409).
-    Archived,
+    Archived: CONFLICT "archived" "The session was archived",
     /// A turn of the session runs, and would be disturbed (409).
-    TurnRuns,
+    TurnRuns: CONFLICT "turn-runs" "A turn of the session runs",
     /// Another process drives the session (409).
-    InUse,
+    InUse: CONFLICT "in-use" "Another process drives the session",
     /// There is work in the worktree, or another session works in it (409).
-    WorkspaceKept,
+    WorkspaceKept: CONFLICT "workspace-kept" "The workspace is kept",
     /// The CLI did not do what it was asked to do (409).
-    CliRefused,
+    CliRefused: CONFLICT "cli-refused" "The CLI refused",
     /// The body or the query is not what the route takes (400).
-    InvalidRequest,
+    InvalidRequest: BAD_REQUEST "invalid-request" "The request is not valid",
     /// The body did not arrive in time (408).
-    BodyTimeout,
+    BodyTimeout: REQUEST_TIMEOUT "body-timeout" "The body did not arrive in time",
     /// The body is larger than the limit (413).
-    BodyTooLarge,
+    BodyTooLarge: PAYLOAD_TOO_LARGE "body-too-large" "The body is too large",
     /// There are as many streams as the limits allow (429, with `Retry-After`).
-    TooManyStreams,
+    TooManyStreams: TOO_MANY_REQUESTS "too-many-streams" "There are too many streams",
     /// The token, or the address without one, asks faster than the limits allow (429, with `Retry-After`).
-    TooManyRequests,
+    TooManyRequests: TOO_MANY_REQUESTS "too-many-requests" "Requests come too fast",
     /// The host cannot do it now (503, with `Retry-After`).
-    Unavailable,
+    Unavailable: SERVICE_UNAVAILABLE "unavailable" "The host cannot do this now",
     /// The host failed (500).
-    HostFailed,
+    HostFailed: INTERNAL_SERVER_ERROR "host-failed" "The host failed",
 }
 
 impl Problem {
-    fn facts(self) -> (StatusCode, &'static str, &'static str) {
-        match self {
-            Self::ForeignHost => (
-                StatusCode::MISDIRECTED_REQUEST,
-                "foreign-host",
-                "The host name is not served here",
-            ),
-            Self::ForeignOrigin => (
-                StatusCode::FORBIDDEN,
-                "foreign-origin",
-                "The origin is not allowed",
-            ),
-            Self::Unauthorized => (
-                StatusCode::UNAUTHORIZED,
-                "unauthorized",
-                "A valid token is needed",
-            ),
-            Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "This is not allowed"),
-            Self::UnknownSession => (
-                StatusCode::NOT_FOUND,
-                "unknown-session",
-                "There is no such session",
-            ),
-            Self::NotFound => (
-                StatusCode::NOT_FOUND,
-                "not-found",
-                "There is nothing with this id",
-            ),
-            Self::TooLate => (
-                StatusCode::CONFLICT,
-                "too-late",
-                "The approval is not pending any more",
-            ),
-            Self::Reused => (
-                StatusCode::CONFLICT,
-                "reused",
-                "The id or the key was used for something else",
-            ),
-            Self::Archived => (StatusCode::CONFLICT, "archived", "The session was archived"),
-            Self::UnknownRoute => (StatusCode::NOT_FOUND, "unknown-route", "There is no such route"),
-            Self::MethodNotAllowed => (
-                StatusCode::METHOD_NOT_ALLOWED,
-                "method-not-allowed",
-                "The route has no such method",
-            ),
-            Self::InvalidCursor => (
-                StatusCode::BAD_REQUEST,
-                "invalid-cursor",
-                "The cursor is no sequence number",
-            ),
-            Self::CursorAhead => (
-                StatusCode::CONFLICT,
-                "cursor-ahead",
-                "The cursor is beyond the last event",
-            ),
-            Self::TurnRuns => (StatusCode::CONFLICT, "turn-runs", "A turn of the session runs"),
-            Self::InUse => (
-                StatusCode::CONFLICT,
-                "in-use",
-                "Another process drives the session",
-            ),
-            Self::WorkspaceKept => (StatusCode::CONFLICT, "workspace-kept", "The workspace is kept"),
-            Self::CliRefused => (StatusCode::CONFLICT, "cli-refused", "The CLI refused"),
-            Self::InvalidRequest => (
-                StatusCode::BAD_REQUEST,
-                "invalid-request",
-                "The request is not valid",
-            ),
-            Self::BodyTimeout => (
-                StatusCode::REQUEST_TIMEOUT,
-                "body-timeout",
-                "The body did not arrive in time",
-            ),
-            Self::BodyTooLarge => (
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "body-too-large",
-                "The body is too large",
-            ),
-            Self::TooManyStreams => (
-                StatusCode::TOO_MANY_REQUESTS,
-                "too-many-streams",
-                "There are too many streams",
-            ),
-            Self::TooManyRequests => (
-                StatusCode::TOO_MANY_REQUESTS,
-                "too-many-requests",
-                "Requests come too fast",
-            ),
-            Self::Unavailable => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "unavailable",
-                "The host cannot do this now",
-            ),
-            Self::HostFailed => (
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "host-failed",
-                "The host failed",
-            ),
-        }
-    }
-
     /// The status of the answer.
     pub fn status(self) -> StatusCode {
         self.facts().0
