@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outrigger_host::log::Log;
+use outrigger_host::log::SqliteLog;
 use outrigger_host::{
     AddressRule, HostError, Result, SessionHost, Webhook, WebhookEvent, WebhookSecret, WebhookWrite,
 };
@@ -86,7 +86,7 @@ impl NewWebhook {
 pub struct Webhooks(Arc<WebhooksInner>);
 
 pub(crate) struct WebhooksInner {
-    log: Arc<dyn Log>,
+    log: Arc<SqliteLog>,
     rule: AddressRule,
     limits: WebhookLimits,
     clock: Clock,

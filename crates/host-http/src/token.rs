@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use outrigger::protocol::RawJson;
-use outrigger_host::log::Log;
+use outrigger_host::log::SqliteLog;
 use outrigger_host::{AuditEntry, HostError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -105,7 +105,7 @@ pub enum InvalidToken {
 pub struct Tokens(Arc<Inner>);
 
 struct Inner {
-    log: Arc<dyn Log>,
+    log: Arc<SqliteLog>,
     records: RwLock<HashMap<[u8; 32], TokenRecord>>,
     /// The hash of the code of a first start, and until when it can be exchanged.
     code: Mutex<Option<Code>>,
@@ -149,7 +149,7 @@ impl Tokens {
     ///
     /// # Errors
     /// When the log can't be read.
-    pub async fn open(log: Arc<dyn Log>) -> Result<Self, HostError> {
+    pub async fn open(log: Arc<SqliteLog>) -> Result<Self, HostError> {
         let mut records = HashMap::new();
         for (id, record) in log.records(RECORDS).await? {
             let record: TokenRecord = record

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use crate::error::{HostError, Result};
-use crate::log::{Log, NewEvent, Write};
+use crate::log::{NewEvent, SqliteLog, Write};
 
 /// How often a turn that an exhausted budget holds up asks again: a day may have ended, or other turns may have used less than they reserved.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
@@ -87,7 +87,7 @@ impl Drop for RunningTurn {
 pub(crate) async fn wait_for_turn(
     gate: Option<Gate>,
     budget: Option<TurnBudget>,
-    log: Arc<dyn Log>,
+    log: Arc<SqliteLog>,
     session: SessionId,
     model: Option<String>,
 ) -> Result<Granted, String> {

@@ -16,7 +16,7 @@ pub use self::create::{NewFork, NewSession};
 use self::owners::{Owners, make_room};
 use crate::error::{HostError, Result};
 use crate::handler::with_handlers;
-use crate::log::Log;
+use crate::log::SqliteLog;
 use crate::owner::{Command, OwnerContext};
 use crate::policy::HostPolicy;
 use crate::spares::{SpareCounts, Spares};
@@ -71,8 +71,8 @@ impl SessionHost {
     ///
     /// # Errors
     /// When the log can't be read.
-    pub async fn open(policy: HostPolicy, log: impl Log) -> Result<Self> {
-        let log: Arc<dyn Log> = Arc::new(log);
+    pub async fn open(policy: HostPolicy, log: SqliteLog) -> Result<Self> {
+        let log = Arc::new(log);
         let owners = Arc::new(Owners::default());
         let idle = Arc::downgrade(&owners);
         let places = Arc::new(Semaphore::new(policy.max_processes.max(1)));
@@ -109,12 +109,12 @@ impl SessionHost {
         Ok(host)
     }
 
-    fn log(&self) -> &Arc<dyn Log> {
+    fn log(&self) -> &Arc<SqliteLog> {
         &self.0.shared.log
     }
 
     /// The log.
-    pub fn event_log(&self) -> Arc<dyn Log> {
+    pub fn event_log(&self) -> Arc<SqliteLog> {
         Arc::clone(self.log())
     }
 

@@ -1,6 +1,6 @@
 //! Owns sessions of the Claude Code CLI, for a server: clients come and go, processes start and end, and what was accepted stays.
 //!
-//! A [`SessionHost`] keeps all that is durable in a [log](log::Log). It starts a process when a prompt waits, ends it when it is idle, and resumes the
+//! A [`SessionHost`] keeps all that is durable in a [log](log::SqliteLog). It starts a process when a prompt waits, ends it when it is idle, and resumes the
 //! session on the next prompt. What the CLI asks for is an [`Approval`], which anyone may [decide](SessionHost::decide), once.
 //!
 //! ```no_run

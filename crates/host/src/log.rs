@@ -10,8 +10,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use outrigger::SessionUsage;
 use outrigger::protocol::RawJson;
-use outrigger::{SessionId, SessionUsage};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -19,13 +19,10 @@ pub(crate) use self::hub::Live;
 pub use self::hub::{Hint, Hints, Hub};
 pub use self::sqlite::{Check, SqliteLog};
 use crate::approval::{Approval, ApprovalState};
-use crate::audit::AuditEntry;
-use crate::error::Result;
-use crate::event::{Accepted, Delivery, LogEvent, SessionRecord, SessionState, Source, Worktree};
+use crate::event::{Accepted, Delivery, LogEvent, SessionRecord, SessionState, Source};
 use crate::schedule::Schedule;
-use crate::webhook::{Webhook, WebhookWrite};
 
-/// A future of a log.
+/// A future behind a trait.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// An event that has no number yet.
@@ -241,188 +238,4 @@ pub struct Received {
     pub kind: String,
     /// The frame, as the client sent it.
     pub payload: RawJson,
-}
-
-/// Where a host keeps what is durable. [`SqliteLog`] is one.
-///
-/// # Cancel safety
-/// A transaction whose future was dropped may be done or not. A client repeats an accepted event with the same id.
-pub trait Log: Send + Sync + 'static {
-    /// Does a transaction, and publishes its events when it is on disk.
-    ///
-    /// # Errors
-    /// When the log fails, the session is missing, or a step is refused. Then nothing was written.
-    fn write<'a>(&'a self, session: &'a SessionId, steps: Vec<Write>) -> BoxFuture<'a, Result<Receipt>>;
-
-    /// Up to `limit` events after a `seq`; fewer if they are long, and at least one if there is one.
-    ///
-    /// # Errors
-    /// When the log fails or the session is missing.
-    fn events<'a>(&'a self, session: &'a SessionId, after: u64, limit: usize) -> BoxFuture<'a, Result<Page>>;
-
-    /// A session.
-    ///
-    /// # Errors
-    /// When the log fails or the session is missing.
-    fn session<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<SessionRecord>>;
-
-    /// Up to `limit` sessions with an id after `after`, in the order of their ids.
-    ///
-    /// # Errors
-    /// When the log fails.
-    fn sessions<'a>(
-        &'a self,
-        after: Option<&'a SessionId>,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<SessionRecord>>>;
-
-    /// How much there is.
-    ///
-    /// # Errors
-    /// When the log fails.
-    fn counts(&self) -> BoxFuture<'_, Result<Counts>>;
-
-    /// The sessions that were in the middle of something, or have prompts that wait: what a host that starts has to look at.
-    ///
-    /// # Errors
-    /// When the log fails.
-    fn unfinished(&self) -> BoxFuture<'_, Result<Vec<SessionId>>>;
-
-    /// What waits for the process of a session. Of what clients sent, only that with a `seq` after `after`, so that nothing long is read again and again.
-    ///
-    /// # Errors
-    /// When the log fails.
-    fn waiting<'a>(&'a self, session: &'a SessionId, after: u64) -> BoxFuture<'a, Result<PendingWork>>;
-
-    /// Up to `limit` approvals, the oldest first, from behind the [number](Approval::number) `after` on: of one session or of all, in one state or in any.
-    ///
-    /// # Errors
-    /// When the log fails.
-    fn approvals<'a>(
-        &'a self,
-        session: Option<&'a SessionId>,
-        state: Option<ApprovalState>,
-        after: Option<u64>,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Approval>>>;
-
-    /// How many other sessions that are not archived have this worktree.
-    ///
-    /// # Errors
-    /// When the log fails.
-    fn others_in<'a>(&'a self, worktree: &'a str, session: &'a SessionId) -> BoxFuture<'a, Result<u64>>;
-
-    /// The worktrees of all sessions that are not archived, made or not yet made, each once.
-    ///
-    /// # Errors
-    /// When the log fails.
-    fn worktrees(&self) -> BoxFuture<'_, Result<Vec<Worktree>>>;
-
-    /// What a session has used, or all sessions together, those that were deleted included.
-    ///
-    /// # Errors
-    /// When the log fails.
-    fn usage<'a>(&'a self, session: Option<&'a SessionId>) -> BoxFuture<'a, Result<SessionUsage>>;
-
-    /// An approval.
-    ///
-    /// # Errors
-    /// When the log fails or there is no such approval.
-    fn approval(&self, id: Uuid) -> BoxFuture<'_, Result<Approval>>;
-
-    /// The newest approval of a session that is about this request of the CLI.
-    ///
-    /// # Errors
-    /// When the log fails.
-    fn approval_of<'a>(
-        &'a self,
-        session: &'a SessionId,
-        request: &'a str,
-    ) -> BoxFuture<'a, Result<Option<Approval>>>;
-
-    /// What the newest process of a session said when it started.
-    ///
-    /// # Errors
-    /// When the log fails.
-    fn initialized<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<RawJson>>>;
-
-    /// All records of a kind with their ids, in the order of the ids. Records are what is durable and belongs to no session, such as tokens.
-    ///
-    /// # Errors
-    /// When the log fails.
-    fn records<'a>(&'a self, kind: &'a str) -> BoxFuture<'a, Result<Vec<(String, RawJson)>>>;
-
-    /// The record of a kind with this id.
-    ///
-    /// # Errors
-    /// When the log fails.
-    fn record<'a>(&'a self, kind: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<RawJson>>> {
-        Box::pin(async move {
-            let records = self.records(kind).await?;
-            Ok(records
-                .into_iter()
-                .find_map(|(known, value)| (known == id).then_some(value)))
-        })
-    }
-
-    /// Sets a record, or removes it.
-    ///
-    /// # Errors
-    /// When the log fails. Then nothing was written.
-    fn put_record<'a>(
-        &'a self,
-        kind: &'a str,
-        id: &'a str,
-        value: Option<RawJson>,
-    ) -> BoxFuture<'a, Result<()>>;
-
-    /// Adds an entry to the audit. Of more than a million, the oldest are removed.
-    ///
-    /// # Errors
-    /// When the log fails.
-    fn audit(&self, entry: AuditEntry) -> BoxFuture<'_, Result<()>>;
-
-    /// Up to `limit` entries of the audit, the newest first, from before the number `before` on.
-    ///
-    /// # Errors
-    /// When the log fails.
-    fn audited(&self, before: Option<u64>, limit: usize) -> BoxFuture<'_, Result<Vec<AuditEntry>>>;
-
-    /// The webhooks, the oldest first.
-    ///
-    /// # Errors
-    /// When the log fails.
-    fn webhooks(&self) -> BoxFuture<'_, Result<Vec<Webhook>>>;
-
-    /// Changes the webhooks.
-    ///
-    /// # Errors
-    /// When the log fails, or the webhook is missing.
-    fn write_webhook(&self, write: WebhookWrite) -> BoxFuture<'_, Result<()>>;
-
-    /// The last event of a session that a webhook has got, or did not want; 0 before the first.
-    ///
-    /// # Errors
-    /// When the log fails.
-    fn webhook_cursor<'a>(&'a self, webhook: Uuid, session: &'a SessionId) -> BoxFuture<'a, Result<u64>>;
-
-    /// Up to `limit` sessions with an id after `after` that have events after the cursor of a webhook, in the order of their ids.
-    ///
-    /// # Errors
-    /// When the log fails.
-    fn behind<'a>(
-        &'a self,
-        webhook: Uuid,
-        after: Option<&'a SessionId>,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<SessionId>>>;
-
-    /// The schedules, the oldest first.
-    ///
-    /// # Errors
-    /// When the log fails.
-    fn schedules(&self) -> BoxFuture<'_, Result<Vec<Schedule>>>;
-
-    /// Where committed events are published.
-    fn hub(&self) -> &Arc<Hub>;
 }

@@ -33,7 +33,7 @@ use crate::core::{Admission, CoreEffect, Input, LiveState, Process, WaitingCall,
 use crate::error::{HostError, Result};
 use crate::event::{Delivery, SessionState};
 use crate::handler::HookRequest;
-use crate::log::{Log, NewEvent, Update, Write};
+use crate::log::{NewEvent, SqliteLog, Update, Write};
 use crate::memory;
 use crate::policy::HostPolicy;
 use crate::spares::Spares;
@@ -130,7 +130,7 @@ impl Contact {
 
 /// What all owners share.
 pub(crate) struct OwnerContext {
-    pub(crate) log: Arc<dyn Log>,
+    pub(crate) log: Arc<SqliteLog>,
     pub(crate) policy: HostPolicy,
     /// Those who wait get them in the order in which they asked.
     pub(crate) places: Arc<Semaphore>,

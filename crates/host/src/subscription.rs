@@ -9,7 +9,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use crate::error::{HostError, Result};
 use crate::event::LogEvent;
-use crate::log::{Live, Log};
+use crate::log::{Live, SqliteLog};
 
 /// How many events are read from the log at once.
 const PAGE: usize = 500;
@@ -37,7 +37,7 @@ pub enum Delivered {
 
 /// The events of a session from a cursor on: each once, in order, without gaps. A reader that is slow reads from the log what it missed.
 pub struct Subscription {
-    log: Arc<dyn Log>,
+    log: Arc<SqliteLog>,
     session: SessionId,
     live: Receiver<Live>,
     cursor: u64,
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Subscription {
 }
 
 impl Subscription {
-    pub(crate) async fn new(log: Arc<dyn Log>, session: SessionId, after: u64) -> Result<Self> {
+    pub(crate) async fn new(log: Arc<SqliteLog>, session: SessionId, after: u64) -> Result<Self> {
         // First the ear, then the eye: nothing falls between them.
         let live = log.hub().listen(&session);
         let head = log.session(&session).await?.head_seq;
@@ -177,9 +177,9 @@ mod tests {
         }
     }
 
-    async fn log_of_a_session() -> (tempfile::TempDir, Arc<dyn Log>, SessionId) {
+    async fn log_of_a_session() -> (tempfile::TempDir, Arc<SqliteLog>, SessionId) {
         let dir = tempfile::tempdir().unwrap();
-        let log: Arc<dyn Log> = Arc::new(SqliteLog::open(dir.path().join("host.db")).unwrap());
+        let log = Arc::new(SqliteLog::open(dir.path().join("host.db")).unwrap());
         let id = SessionId::random();
         let create = Write::Create {
             record: Box::new(record(&id)),

@@ -352,9 +352,7 @@ async fn a_host_that_is_drained_lets_its_turns_end_and_begins_none() {
     rig.nothing_left().await;
     // The next host goes on with what waited, and with nothing else.
     let log = outrigger_host::log::SqliteLog::open(data.path().join("host.db")).unwrap();
-    let page = outrigger_host::log::Log::events(&log, &ended.parse().unwrap(), 0, 1000)
-        .await
-        .unwrap();
+    let page = log.events(&ended.parse().unwrap(), 0, 1000).await.unwrap();
     let marks: Vec<_> = page
         .events
         .iter()

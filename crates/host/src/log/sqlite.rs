@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use super::hub::{Hint, Hub};
-use super::{BoxFuture, Counts, Log, Page, PendingWork, Receipt, Write, schema};
+use super::{Counts, Page, PendingWork, Receipt, Write, schema};
 use crate::approval::{Approval, ApprovalState};
 use crate::audit::AuditEntry;
 use crate::error::{HostError, Result};
@@ -75,6 +75,9 @@ impl QueuedWrite {
 /// A log in a SQLite file: WAL, `synchronous=FULL`, one thread that writes, and all that waits for it in one commit.
 ///
 /// Reading runs where tokio lets blocking work run, so that a tokio runtime is needed. Only one host can have a log open: a second one is refused.
+///
+/// # Cancel safety
+/// A transaction whose future was dropped may be done or not. A client repeats an accepted event with the same id.
 #[derive(Debug)]
 pub struct SqliteLog {
     path: PathBuf,
@@ -501,18 +504,26 @@ fn limit(limit: usize) -> i64 {
     i64::try_from(limit.min(ROWS)).unwrap_or(i64::MAX)
 }
 
-impl Log for SqliteLog {
-    fn write<'a>(&'a self, session: &'a SessionId, steps: Vec<Write>) -> BoxFuture<'a, Result<Receipt>> {
+impl SqliteLog {
+    /// Does a transaction, and publishes its events when it is on disk.
+    ///
+    /// # Errors
+    /// When the log fails, the session is missing, or a step is refused. Then nothing was written.
+    pub async fn write(&self, session: &SessionId, steps: Vec<Write>) -> Result<Receipt> {
         let work = WriteCommand::Steps {
             session: session.clone(),
             steps,
         };
-        Box::pin(self.hand_in(work))
+        self.hand_in(work).await
     }
 
-    fn events<'a>(&'a self, session: &'a SessionId, after: u64, count: usize) -> BoxFuture<'a, Result<Page>> {
+    /// Up to `count` events after a `seq`; fewer if they are long, and at least one if there is one.
+    ///
+    /// # Errors
+    /// When the log fails or the session is missing.
+    pub async fn events(&self, session: &SessionId, after: u64, count: usize) -> Result<Page> {
         let session = session.clone();
-        Box::pin(self.read(move |connection| {
+        self.read(move |connection| {
             let transaction = connection.unchecked_transaction()?;
             let record =
                 rows::session(&transaction, session.as_str())?.ok_or(HostError::NoSession(session))?;
@@ -522,31 +533,46 @@ impl Log for SqliteLog {
                 head_seq: record.head_seq,
                 trimmed_seq: record.trimmed_seq,
             })
-        }))
+        })
+        .await
     }
 
-    fn session<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<SessionRecord>> {
+    /// A session.
+    ///
+    /// # Errors
+    /// When the log fails or the session is missing.
+    pub async fn session(&self, session: &SessionId) -> Result<SessionRecord> {
         let session = session.clone();
-        Box::pin(self.read(move |connection| {
+        self.read(move |connection| {
             rows::session(connection, session.as_str())?.ok_or(HostError::NoSession(session))
-        }))
+        })
+        .await
     }
 
-    fn sessions<'a>(
-        &'a self,
-        after: Option<&'a SessionId>,
-        count: usize,
-    ) -> BoxFuture<'a, Result<Vec<SessionRecord>>> {
+    /// Up to `count` sessions with an id after `after`, in the order of their ids.
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub async fn sessions(&self, after: Option<&SessionId>, count: usize) -> Result<Vec<SessionRecord>> {
         let after = after.map(|id| id.as_str().to_owned()).unwrap_or_default();
-        Box::pin(self.read(move |connection| Ok(rows::sessions(connection, &after, limit(count))?)))
+        self.read(move |connection| Ok(rows::sessions(connection, &after, limit(count))?))
+            .await
     }
 
-    fn counts(&self) -> BoxFuture<'_, Result<Counts>> {
-        Box::pin(self.read(|connection| Ok(rows::counts(connection)?)))
+    /// How much there is.
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub async fn counts(&self) -> Result<Counts> {
+        self.read(|connection| Ok(rows::counts(connection)?)).await
     }
 
-    fn unfinished(&self) -> BoxFuture<'_, Result<Vec<SessionId>>> {
-        Box::pin(self.read(|connection| {
+    /// The sessions that were in the middle of something, or have prompts that wait: what a host that starts has to look at.
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub async fn unfinished(&self) -> Result<Vec<SessionId>> {
+        self.read(|connection| {
             let mut statement = connection.prepare(
                 "SELECT id FROM sessions WHERE state IN ('starting', 'running', 'requires_action')
                  UNION SELECT DISTINCT session_id FROM accepted WHERE delivery IN ('received', 'processing')
@@ -554,23 +580,32 @@ impl Log for SqliteLog {
             )?;
             let ids = statement.query_map([], |row| rows::id(row, 0))?;
             Ok(ids.collect::<rusqlite::Result<_>>()?)
-        }))
+        }).await
     }
 
-    fn waiting<'a>(&'a self, session: &'a SessionId, after: u64) -> BoxFuture<'a, Result<PendingWork>> {
+    /// What waits for the process of a session. Of what clients sent, only that with a `seq` after `after`, so that nothing long is read again and again.
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub async fn waiting(&self, session: &SessionId, after: u64) -> Result<PendingWork> {
         let session = session.clone();
-        Box::pin(self.read(move |connection| Ok(rows::waiting(connection, session.as_str(), after)?)))
+        self.read(move |connection| Ok(rows::waiting(connection, session.as_str(), after)?))
+            .await
     }
 
-    fn approvals<'a>(
-        &'a self,
-        session: Option<&'a SessionId>,
+    /// Up to `count` approvals, the oldest first, from behind the [number](Approval::number) `after` on: of one session or of all, in one state or in any.
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub async fn approvals(
+        &self,
+        session: Option<&SessionId>,
         state: Option<ApprovalState>,
         after: Option<u64>,
         count: usize,
-    ) -> BoxFuture<'a, Result<Vec<Approval>>> {
+    ) -> Result<Vec<Approval>> {
         let session = session.map(|id| id.as_str().to_owned());
-        Box::pin(self.read(move |connection| {
+        self.read(move |connection| {
             let after = steps::signed(after.unwrap_or_default());
             // A condition that holds if a value is missing would keep SQLite from using an index for it.
             let of_session = if session.is_some() { "session_id = ?1" } else { "?1 IS NULL" };
@@ -583,43 +618,61 @@ impl Log for SqliteLog {
             let state = state.map(ApprovalState::as_str);
             let found = statement.query_map(params![session, state, after, limit(count)], rows::approval)?;
             Ok(found.collect::<rusqlite::Result<_>>()?)
-        }))
+        }).await
     }
 
-    fn others_in<'a>(&'a self, worktree: &'a str, session: &'a SessionId) -> BoxFuture<'a, Result<u64>> {
+    /// How many other sessions that are not archived have this worktree.
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub async fn others_in(&self, worktree: &str, session: &SessionId) -> Result<u64> {
         let (worktree, session) = (worktree.to_owned(), session.as_str().to_owned());
-        Box::pin(self.read(move |connection| {
+        self.read(move |connection| {
             let sql = "SELECT count(*) FROM sessions WHERE worktree IS NOT NULL AND json_extract(worktree, '$.path') = ?1 AND id != ?2 AND state != 'ended'";
             Ok(connection.query_row(sql, [worktree, session], |row| rows::number(row, 0))?)
-        }))
+        }).await
     }
 
-    fn worktrees(&self) -> BoxFuture<'_, Result<Vec<Worktree>>> {
-        Box::pin(self.read(|connection| Ok(rows::worktrees(connection)?)))
+    /// The worktrees of all sessions that are not archived, made or not yet made, each once.
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub async fn worktrees(&self) -> Result<Vec<Worktree>> {
+        self.read(|connection| Ok(rows::worktrees(connection)?)).await
     }
 
-    fn usage<'a>(&'a self, session: Option<&'a SessionId>) -> BoxFuture<'a, Result<SessionUsage>> {
+    /// What a session has used, or all sessions together, those that were deleted included.
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub async fn usage(&self, session: Option<&SessionId>) -> Result<SessionUsage> {
         let session = session.map(|id| id.as_str().to_owned());
-        Box::pin(self.read(move |connection| Ok(rows::usage(connection, session.as_deref())?)))
+        self.read(move |connection| Ok(rows::usage(connection, session.as_deref())?))
+            .await
     }
 
-    fn approval(&self, id: Uuid) -> BoxFuture<'_, Result<Approval>> {
-        Box::pin(self.read(move |connection| {
+    /// An approval.
+    ///
+    /// # Errors
+    /// When the log fails or there is no such approval.
+    pub async fn approval(&self, id: Uuid) -> Result<Approval> {
+        self.read(move |connection| {
             let sql = format!("SELECT {} FROM approvals WHERE id = ?1", rows::APPROVAL);
             let found = connection
                 .query_row(&sql, [id.to_string()], rows::approval)
                 .optional()?;
             found.ok_or(HostError::NoApproval(id))
-        }))
+        })
+        .await
     }
 
-    fn approval_of<'a>(
-        &'a self,
-        session: &'a SessionId,
-        request: &'a str,
-    ) -> BoxFuture<'a, Result<Option<Approval>>> {
+    /// The newest approval of a session that is about this request of the CLI.
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub async fn approval_of(&self, session: &SessionId, request: &str) -> Result<Option<Approval>> {
         let (session, request) = (session.as_str().to_owned(), request.to_owned());
-        Box::pin(self.read(move |connection| {
+        self.read(move |connection| {
             let sql = format!(
                 "SELECT {} FROM approvals WHERE session_id = ?1 AND request_id = ?2 ORDER BY number DESC LIMIT 1",
                 rows::APPROVAL
@@ -627,89 +680,135 @@ impl Log for SqliteLog {
             Ok(connection
                 .query_row(&sql, [session, request], rows::approval)
                 .optional()?)
-        }))
+        }).await
     }
 
-    fn initialized<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<RawJson>>> {
+    /// What the newest process of a session said when it started.
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub async fn initialized(&self, session: &SessionId) -> Result<Option<RawJson>> {
         let session = session.as_str().to_owned();
-        Box::pin(self.read(move |connection| {
+        self.read(move |connection| {
             let sql = "SELECT initialized FROM sessions WHERE id = ?1 AND initialized IS NOT NULL";
             Ok(connection
                 .query_row(sql, [session], |row| rows::json(row, 0))
                 .optional()?)
-        }))
+        })
+        .await
     }
 
-    fn records<'a>(&'a self, kind: &'a str) -> BoxFuture<'a, Result<Vec<(String, RawJson)>>> {
+    /// All records of a kind with their ids, in the order of the ids. Records are what is durable and belongs to no session, such as tokens.
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub async fn records(&self, kind: &str) -> Result<Vec<(String, RawJson)>> {
         let kind = kind.to_owned();
-        Box::pin(self.read(move |connection| {
+        self.read(move |connection| {
             let mut statement =
                 connection.prepare_cached("SELECT id, value FROM records WHERE kind = ?1 ORDER BY id")?;
             let found = statement.query_map([kind], |row| Ok((row.get(0)?, rows::json(row, 1)?)))?;
             Ok(found.collect::<rusqlite::Result<_>>()?)
-        }))
+        })
+        .await
     }
 
-    fn record<'a>(&'a self, kind: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<RawJson>>> {
+    /// The record of a kind with this id.
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub async fn record(&self, kind: &str, id: &str) -> Result<Option<RawJson>> {
         let key = [kind.to_owned(), id.to_owned()];
-        Box::pin(self.read(move |connection| {
+        self.read(move |connection| {
             let sql = "SELECT value FROM records WHERE kind = ?1 AND id = ?2";
             Ok(connection
                 .query_row(sql, key, |row| rows::json(row, 0))
                 .optional()?)
-        }))
+        })
+        .await
     }
 
-    fn put_record<'a>(
-        &'a self,
-        kind: &'a str,
-        id: &'a str,
-        value: Option<RawJson>,
-    ) -> BoxFuture<'a, Result<()>> {
+    /// Sets a record, or removes it.
+    ///
+    /// # Errors
+    /// When the log fails. Then nothing was written.
+    pub async fn put_record(&self, kind: &str, id: &str, value: Option<RawJson>) -> Result<()> {
         let record = WriteCommand::Record {
             kind: kind.to_owned(),
             id: id.to_owned(),
             value,
         };
-        Box::pin(async move { self.hand_in(record).await.map(drop) })
+        self.hand_in(record).await.map(drop)
     }
 
-    fn audit(&self, entry: AuditEntry) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { self.hand_in(WriteCommand::Audit(entry)).await.map(drop) })
+    /// Adds an entry to the audit. Of more than a million, the oldest are removed.
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub async fn audit(&self, entry: AuditEntry) -> Result<()> {
+        self.hand_in(WriteCommand::Audit(entry)).await.map(drop)
     }
 
-    fn audited(&self, before: Option<u64>, count: usize) -> BoxFuture<'_, Result<Vec<AuditEntry>>> {
-        Box::pin(self.read(move |connection| entries::read(connection, before, limit(count))))
+    /// Up to `count` entries of the audit, the newest first, from before the number `before` on.
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub async fn audited(&self, before: Option<u64>, count: usize) -> Result<Vec<AuditEntry>> {
+        self.read(move |connection| entries::read(connection, before, limit(count)))
+            .await
     }
 
-    fn webhooks(&self) -> BoxFuture<'_, Result<Vec<Webhook>>> {
-        Box::pin(self.read(hooks::webhooks))
+    /// The webhooks, the oldest first.
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub async fn webhooks(&self) -> Result<Vec<Webhook>> {
+        self.read(hooks::webhooks).await
     }
 
-    fn write_webhook(&self, write: WebhookWrite) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { self.hand_in(WriteCommand::Webhook(write)).await.map(drop) })
+    /// Changes the webhooks.
+    ///
+    /// # Errors
+    /// When the log fails, or the webhook is missing.
+    pub async fn write_webhook(&self, write: WebhookWrite) -> Result<()> {
+        self.hand_in(WriteCommand::Webhook(write)).await.map(drop)
     }
 
-    fn webhook_cursor<'a>(&'a self, webhook: Uuid, session: &'a SessionId) -> BoxFuture<'a, Result<u64>> {
+    /// The last event of a session that a webhook has got, or did not want; 0 before the first.
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub async fn webhook_cursor(&self, webhook: Uuid, session: &SessionId) -> Result<u64> {
         let session = session.clone();
-        Box::pin(self.read(move |connection| hooks::cursor(connection, webhook, session.as_str())))
+        self.read(move |connection| hooks::cursor(connection, webhook, session.as_str()))
+            .await
     }
 
-    fn behind<'a>(
-        &'a self,
+    /// Up to `count` sessions with an id after `after` that have events after the cursor of a webhook, in the order of their ids.
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub async fn behind(
+        &self,
         webhook: Uuid,
-        after: Option<&'a SessionId>,
+        after: Option<&SessionId>,
         count: usize,
-    ) -> BoxFuture<'a, Result<Vec<SessionId>>> {
+    ) -> Result<Vec<SessionId>> {
         let after = after.map(|id| id.as_str().to_owned()).unwrap_or_default();
-        Box::pin(self.read(move |connection| hooks::behind(connection, webhook, &after, limit(count))))
+        self.read(move |connection| hooks::behind(connection, webhook, &after, limit(count)))
+            .await
     }
 
-    fn schedules(&self) -> BoxFuture<'_, Result<Vec<Schedule>>> {
-        Box::pin(self.read(hooks::schedules))
+    /// The schedules, the oldest first.
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub async fn schedules(&self) -> Result<Vec<Schedule>> {
+        self.read(hooks::schedules).await
     }
 
-    fn hub(&self) -> &Arc<Hub> {
+    /// Where committed events are published.
+    pub fn hub(&self) -> &Arc<Hub> {
         &self.hub
     }
 }

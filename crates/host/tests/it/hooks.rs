@@ -1,7 +1,7 @@
 //! What the log keeps of webhooks and schedules.
 
 use outrigger::testing::Simulated;
-use outrigger_host::log::{Log as _, SqliteLog, Write};
+use outrigger_host::log::{SqliteLog, Write};
 use outrigger_host::{
     DueRun, HostError, HostPolicy, NewSession, Schedule, SessionHost, SessionState, Webhook, WebhookEvent,
     WebhookSecret, WebhookWrite,

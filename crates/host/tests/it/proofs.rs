@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use outrigger::SessionId;
 use outrigger::protocol::RawJson;
 use outrigger::testing::Simulated;
-use outrigger_host::log::{Log as _, NewEvent, SqliteLog, Write};
+use outrigger_host::log::{NewEvent, SqliteLog, Write};
 use outrigger_host::{AuditEntry, HostError, HostPolicy, LogEvent, NewSession, SessionHost, Source};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 

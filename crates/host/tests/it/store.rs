@@ -3,7 +3,7 @@
 use outrigger::SessionId;
 use outrigger::protocol::RawJson;
 use outrigger::testing::Simulated;
-use outrigger_host::log::{Log as _, NewEvent, SqliteLog, Write};
+use outrigger_host::log::{NewEvent, SqliteLog, Write};
 use outrigger_host::{HostError, HostPolicy, NewSession, SessionHost, Source};
 
 async fn session(dir: &std::path::Path) -> (SessionHost, SessionId) {
