@@ -86,6 +86,10 @@ CREATE INDEX approvals_by_request ON approvals (session_id, request_id);
 CREATE INDEX approvals_deferred ON approvals (session_id) WHERE deferred = 1 AND applied = 0;
 -- What a process waits for is looked for each time that its session has news.
 CREATE INDEX approvals_unapplied ON approvals (session_id) WHERE applied = 0 AND state IN ('allowed', 'denied', 'answered', 'expired');
+", "
+-- The earlier approval of the same call is looked for each time that one is opened.
+CREATE INDEX approvals_by_call ON approvals (session_id, tool_use_id);
+CREATE INDEX approvals_by_input ON approvals (session_id, input_hash);
 "];
 
 /// The newest version.

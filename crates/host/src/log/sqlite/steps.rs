@@ -62,6 +62,14 @@ const WAITING_BYTES: u64 = 32 << 20;
 /// The type of a prompt.
 const PROMPT: &str = "user";
 
+/// The earlier approval about the same call. Two parts, so that each has its index: SQLite would read all approvals of the session for one condition.
+const EARLIER: &str = "SELECT id FROM (
+     SELECT id, number FROM approvals WHERE session_id = ?1 AND state != 'pending' AND tool_use_id = ?2
+     UNION ALL
+     SELECT id, number FROM approvals WHERE session_id = ?1 AND state != 'pending' AND input_hash = ?4 AND tool_name = ?3
+     AND (state = 'superseded' OR applied = 0)
+ ) ORDER BY number DESC LIMIT 1";
+
 struct StepWriter<'a> {
     connection: &'a Connection,
     session: &'a SessionId,
@@ -422,10 +430,8 @@ impl StepWriter<'_> {
         let id = self.session.as_str();
         let earlier: Option<String> = self
             .connection
+            .prepare_cached(EARLIER)?
             .query_row(
-                "SELECT id FROM approvals WHERE session_id = ?1 AND state != 'pending'
-                 AND (tool_use_id = ?2 OR (tool_name = ?3 AND input_hash = ?4 AND (state = 'superseded' OR applied = 0)))
-                 ORDER BY number DESC LIMIT 1",
                 params![id, approval.tool_use_id, approval.tool_name, approval.input_hash],
                 |row| row.get(0),
             )
@@ -592,4 +598,26 @@ fn hash(text: &str) -> String {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A session of months has many approvals.
+    #[test]
+    fn the_earlier_approval_is_found_without_reading_all_of_the_session() -> Result<()> {
+        let mut connection = Connection::open_in_memory()?;
+        crate::log::schema::migrate(&mut connection)?;
+        let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {EARLIER}"))?;
+        let steps = plan.query_map(params!["", "", "", ""], |row| row.get::<_, String>(3))?;
+        let steps: Vec<_> = steps.collect::<rusqlite::Result<_>>()?;
+        let read: Vec<_> = steps.iter().filter(|step| step.contains("approvals")).collect();
+        let by_index = |step: &&String| step.contains("tool_use_id=?") || step.contains("input_hash=?");
+        assert!(
+            read.len() == 2 && read.iter().all(|step| by_index(step)),
+            "{steps:?}"
+        );
+        Ok(())
+    }
 }
