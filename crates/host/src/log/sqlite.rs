@@ -274,13 +274,14 @@ impl SqliteLog {
     }
 }
 
-/// A log that is there, whoever has it open. SQLite needs to write the file beside it that its readers share.
+/// A log that is there, whoever has it open. Only what SQLite keeps beside it is written: of a host that was killed, a connection that may write would
+/// carry the last transactions over into the file, and what somebody wants to look at would be another one.
 fn connect_to_existing(path: &Path) -> Result<Connection> {
     if !path.exists() {
         return Err(HostError::Log(format!("{}: there is no log", path.display())));
     }
     let opened = || {
-        let connection = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let connection = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         connection.busy_timeout(BUSY)?;
         // The files beside it are opened by the first that reads.
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;

@@ -157,6 +157,32 @@ async fn a_log_whose_files_cannot_be_made_says_where_they_have_to_be() {
     }
 }
 
+/// As a host leaves it that was killed: its last transactions are beside the file.
+#[tokio::test]
+async fn a_look_at_a_log_leaves_it_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let (host, id) = session(dir.path()).await;
+    let log = host.event_log();
+    log.write(&id, vec![Write::Append(event(r#"{"a":"the last word"}"#))])
+        .await
+        .unwrap();
+    let left = tempfile::tempdir().unwrap();
+    for name in ["host.db", "host.db-wal"] {
+        std::fs::copy(dir.path().join(name), left.path().join(name)).unwrap();
+    }
+    let files =
+        || ["host.db", "host.db-wal"].map(|name| std::fs::read(left.path().join(name)).unwrap_or_default());
+    let before = files();
+    let path = left.path().join("host.db");
+    let check = SqliteLog::check_of(&path).unwrap();
+    assert_eq!((check.sessions, check.events, check.problems.len()), (1, 2, 0));
+    assert!(SqliteLog::audit_of(&path, 10).unwrap().is_empty());
+    let copy = left.path().join("copy.db");
+    SqliteLog::backup_of(&path, &copy).unwrap();
+    assert_eq!(SqliteLog::check_of(&copy).unwrap().events, 2);
+    assert!(files() == before, "a host that goes on finds what it left");
+}
+
 /// What is sent one by one would be read once for each that waits already.
 #[tokio::test]
 async fn what_waits_is_read_from_a_place_on() {
