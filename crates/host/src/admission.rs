@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger::SessionId;
-use outrigger_fleet::budget::{Amount, Budget, Reservation};
+use outrigger_fleet::budget::{Amount, Budget, Exhausted, Reservation};
 use outrigger_fleet::gate::{Gate, Pass, Visitor};
 use serde_json::json;
 use tokio::sync::watch;
@@ -36,7 +36,26 @@ impl TurnBudget {
 #[derive(Debug, Default)]
 pub(crate) struct Granted {
     pub(crate) pass: Option<Pass>,
-    pub(crate) reservation: Option<Reservation>,
+    pub(crate) reservation: UnusedReservation,
+}
+
+/// What is reserved for a turn that has not begun. Dropped, it is free again: a reservation by itself would be charged.
+#[derive(Debug, Default)]
+pub(crate) struct UnusedReservation(Option<Reservation>);
+
+impl UnusedReservation {
+    /// The turn begins.
+    pub(crate) fn take(mut self) -> Option<Reservation> {
+        self.0.take()
+    }
+}
+
+impl Drop for UnusedReservation {
+    fn drop(&mut self) {
+        if let Some(reservation) = self.0.take() {
+            reservation.release();
+        }
+    }
 }
 
 /// The turns that run, of all sessions of a host, and whether another one may begin.
@@ -83,31 +102,53 @@ impl Drop for RunningTurn {
     }
 }
 
+/// Turns that wait for the budget, in the order in which they asked. Whoever has the lock is next.
+pub(crate) type BudgetQueue = Arc<tokio::sync::Mutex<()>>;
+
+/// Reserves for a turn as soon as something is left and no turn that asked before waits. `tell` is called once if the turn has to wait because nothing is left.
+async fn reserve_in_order(
+    budget: &Budget,
+    amount: Amount,
+    queue: &BudgetQueue,
+    tell: impl AsyncFnOnce(Exhausted) -> Result<(), String>,
+) -> Result<UnusedReservation, String> {
+    let mut next = queue.try_lock().ok();
+    let mut tell = Some(tell);
+    loop {
+        match budget.reserve(amount) {
+            Ok(reservation) if next.is_some() => return Ok(UnusedReservation(Some(reservation))),
+            Ok(reservation) => reservation.release(),
+            Err(exhausted) => {
+                if let Some(tell) = tell.take() {
+                    tell(exhausted).await?;
+                }
+            }
+        }
+        match next {
+            Some(_) => tokio::time::sleep(ASK_AGAIN).await,
+            None => next = Some(queue.lock().await),
+        }
+    }
+}
+
 /// Waits until a turn may begin, for as long as it takes: a usage limit may last for hours, and a budget for a day. Ends when it is dropped.
 pub(crate) async fn wait_for_turn(
     gate: Option<Gate>,
     budget: Option<TurnBudget>,
+    queue: BudgetQueue,
     log: Arc<SqliteLog>,
     session: SessionId,
     model: Option<String>,
 ) -> Result<Granted, String> {
     let mut granted = Granted::default();
     if let Some(TurnBudget { budget, reserve }) = budget {
-        let mut is_told = false;
-        granted.reservation = loop {
-            match budget.reserve(reserve) {
-                Ok(reservation) => break Some(reservation),
-                Err(exhausted) if !is_told => {
-                    is_told = true;
-                    let payload = json!({"type": "budget_exhausted", "error": exhausted.to_string()});
-                    let event = NewEvent::host("budget_exhausted", payload);
-                    let told: Result<_, HostError> = log.write(&session, vec![Write::Append(event)]).await;
-                    told.map_err(|error| error.to_string())?;
-                }
-                Err(_) => {}
-            }
-            tokio::time::sleep(ASK_AGAIN).await;
+        let tell = async |exhausted: Exhausted| {
+            let payload = json!({"type": "budget_exhausted", "error": exhausted.to_string()});
+            let event = NewEvent::host("budget_exhausted", payload);
+            let told: Result<_, HostError> = log.write(&session, vec![Write::Append(event)]).await;
+            told.map(drop).map_err(|error| error.to_string())
         };
+        granted.reservation = reserve_in_order(&budget, reserve, &queue, tell).await?;
     }
     if let Some(gate) = gate {
         let mut visitor = Visitor::new(session.as_str());
@@ -117,4 +158,59 @@ pub(crate) async fn wait_for_turn(
         granted.pass = Some(gate.enter(visitor).await.map_err(|error| error.to_string())?);
     }
     Ok(granted)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use std::sync::Mutex;
+
+    use outrigger_fleet::budget::Cap;
+
+    use super::*;
+
+    fn tokens(tokens: u64) -> Amount {
+        Amount {
+            tokens,
+            ..Amount::default()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn turns_get_what_is_left_of_the_budget_in_the_order_in_which_they_asked() {
+        let budget = Budget::new("host", Cap::tokens(10));
+        let queue = BudgetQueue::default();
+        let running = budget.reserve(tokens(10)).unwrap();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let mut turns = tokio::task::JoinSet::new();
+        for turn in 0..5 {
+            let (budget, queue, order) = (budget.clone(), queue.clone(), Arc::clone(&order));
+            turns.spawn(async move {
+                let told = Arc::clone(&order);
+                let tell = async move |_| {
+                    told.lock().unwrap().push(format!("{turn} waits"));
+                    Ok(())
+                };
+                let reserved = reserve_in_order(&budget, tokens(10), &queue, tell).await.unwrap();
+                order.lock().unwrap().push(format!("{turn} begins"));
+                // The next one asks at another moment than those of before.
+                tokio::time::sleep(Duration::from_millis(1700)).await;
+                drop(reserved);
+            });
+            tokio::time::sleep(Duration::from_millis(900)).await;
+        }
+        running.release();
+        while turns.join_next().await.is_some() {}
+        let expected: Vec<_> = ["waits", "begins"]
+            .iter()
+            .flat_map(|what| (0..5).map(move |turn| format!("{turn} {what}")))
+            .collect();
+        assert_eq!(*order.lock().unwrap(), expected);
+        assert_eq!(
+            (budget.reserved(), budget.spent()),
+            (Amount::default(), Amount::default()),
+            "no turn has begun"
+        );
+    }
 }

@@ -126,6 +126,8 @@ pub(crate) enum Input {
     Retire,
     /// The process is not needed for now: it is idle, or another session needs its place.
     Release,
+    /// The session was archived: no prompt begins any more.
+    Archived,
 }
 
 /// Something to do.
@@ -296,6 +298,7 @@ pub(crate) fn transition(mut state: LiveState, input: Input) -> (LiveState, Vec<
                 effects.push(CoreEffect::Close);
             }
         }
+        Input::Archived => state.queue.clear(),
         Input::Wanted
         | Input::Started
         | Input::StartFailed

@@ -86,6 +86,7 @@ impl SessionHost {
             policy,
             ticks: AtomicU64::new(1),
             turns: Arc::default(),
+            budget_queue: Arc::default(),
             worktrees: tokio::sync::Mutex::default(),
             closing: watch::Sender::new(false),
             make_room: Box::new(move || make_room(&idle, &waiting)),

@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 pub(crate) use self::call::give_up_interrupted;
-use crate::admission::{self, Granted, RunningTurn, Turns};
+use crate::admission::{self, BudgetQueue, Granted, RunningTurn, Turns};
 use crate::approval::{Approval, ApprovalKind, ApprovalState};
 use crate::clock::now;
 use crate::core::{Admission, CoreEffect, Input, LiveState, Process, WaitingCall, transition};
@@ -139,6 +139,7 @@ pub(crate) struct OwnerContext {
     pub(crate) spares: Arc<Spares>,
     pub(crate) ticks: AtomicU64,
     pub(crate) turns: Arc<Turns>,
+    pub(crate) budget_queue: BudgetQueue,
     /// Held while a worktree is planned, and while git makes or removes one.
     pub(crate) worktrees: tokio::sync::Mutex<()>,
     /// Whether the host closes.
@@ -565,6 +566,10 @@ impl Owner {
             self.prompts.clear();
         }
         self.compare_call(&waiting).await?;
+        if waiting.is_ended {
+            // What waits for the budget or at the gate would wait on, and another session that gets the id would have this owner.
+            self.feed(Input::Archived, Vec::new()).await?;
+        }
         if self.contact.is_wanted.swap(false, Ordering::AcqRel) {
             self.want().await?;
         }
@@ -630,6 +635,7 @@ impl Owner {
         asked.spawn(admission::wait_for_turn(
             gate,
             budget,
+            Arc::clone(&self.shared.budget_queue),
             log,
             self.id.clone(),
             model,
@@ -804,6 +810,7 @@ impl Owner {
         let Granted { pass, reservation } = std::mem::take(&mut self.granted);
         let turn = async move {
             let mut turn = turn?;
+            let reservation = reservation.take();
             let left_open = |outcome: outrigger::Outcome| outcome.deferred().map(|call| call.id.clone());
             if pass.is_none() && reservation.is_none() {
                 return turn.outcome().await.map(left_open).map_err(told);

@@ -263,10 +263,8 @@ impl Owner {
 
 /// The turn of a call that was taken up, to its end. No prompt of this process began it.
 async fn follow(session: Session, mut ambient: Ambient, granted: Granted) -> TurnEnd {
-    let Granted {
-        pass,
-        mut reservation,
-    } = granted;
+    let Granted { pass, reservation } = granted;
+    let mut reservation = reservation.take();
     let mut exceeded = None;
     loop {
         match ambient.next().await {

@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use outrigger::SessionId;
 use outrigger::permissions::{Opinion, PermissionDecision, PermissionRequest, Policy, layer};
 use outrigger::testing::Simulated;
 use outrigger::testing::sim::peer::{Match, Steps};
 use outrigger_fleet::budget::{Amount, Budget, Cap};
 use outrigger_fleet::gate::{Gate, Limits, Visitor};
 use outrigger_host::log::Update;
-use outrigger_host::{ApprovalState, HostError, SessionState, TurnBudget};
+use outrigger_host::{ApprovalState, HostError, NewSession, SessionState, TurnBudget};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use uuid::Uuid;
@@ -177,6 +178,67 @@ async fn a_turn_waits_for_the_budget_without_a_process_and_then_runs() {
     );
     assert_eq!(budget.reserved().tokens, 0);
     assert!(budget.spent().tokens > 0, "the turn is charged");
+    host.shutdown().await;
+}
+
+fn more_than_half() -> (Budget, TurnBudget) {
+    let budget = Budget::new("host", Cap::tokens(1_000_000));
+    let reserve = Amount {
+        tokens: 600_000,
+        ..Amount::default()
+    };
+    (budget.clone(), TurnBudget::new(budget, reserve))
+}
+
+#[tokio::test]
+async fn a_turn_that_does_not_begin_costs_nothing() {
+    let place = Place::new();
+    let host = place.host().await;
+    let id = place.session(&host).await;
+    host.shutdown().await;
+    drop(host);
+    let (budget, of_turns) = more_than_half();
+    let mut policy = place.policy();
+    policy.budget = Some(of_turns);
+    // The directory of the session is allowed no more.
+    let elsewhere = tempfile::tempdir().unwrap();
+    policy.roots = vec![elsewhere.path().to_owned()];
+    let host = place.host_with(policy).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    for _ in 0..2 {
+        let prompt = user("%say hello", Uuid::new_v4());
+        host.send(&id, prompt, "ada").await.unwrap();
+        until(&mut events, |event, _| event.kind == "start_failed").await;
+    }
+    host.shutdown().await;
+    assert_eq!((budget.reserved(), budget.spent()), Default::default());
+}
+
+#[tokio::test]
+async fn an_archived_session_does_not_wait_for_the_budget() {
+    let place = Place::new();
+    let (budget, of_turns) = more_than_half();
+    let other = budget.reserve(of_turns.reserve).unwrap();
+    let mut policy = place.policy();
+    policy.budget = Some(of_turns);
+    let host = place.host_with(policy).await;
+    let mut new = NewSession::new(place.dir.path());
+    new.id = Some(SessionId::random());
+    let id = host.create(new.clone(), "ada").await.unwrap().id;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.send(&id, user("%say one", Uuid::new_v4()), "ada")
+        .await
+        .unwrap();
+    until(&mut events, |event, _| event.kind == "budget_exhausted").await;
+    host.archive(&id).await.unwrap();
+    host.delete(&id).await.unwrap();
+    // Another session gets the id, and nothing that the one before was waiting with.
+    host.create(new, "ada").await.unwrap();
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    other.release();
+    let prompt = Uuid::new_v4();
+    host.send(&id, user("%say two", prompt), "ada").await.unwrap();
+    processed(&mut events, prompt, "processed").await;
     host.shutdown().await;
 }
 
