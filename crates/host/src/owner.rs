@@ -757,9 +757,7 @@ impl Owner {
             Write::Append(NewEvent::host("memory_limit", payload))
         };
         if let Some(limit) = hard.filter(|limit| bytes > *limit) {
-            if let Some(running) = self.running.take() {
-                drop(running.session.kill().await);
-            }
+            self.end_process(true).await?;
             let payload = json!({"type": "process_exited", "reason": format!("killed: it had {bytes} bytes of memory, and may have {limit}")});
             let exited = Write::Append(NewEvent::host("process_exited", payload));
             return self

@@ -332,6 +332,18 @@ impl Owner {
 
     /// Ends the process, and keeps what it still said.
     pub(super) async fn close(&mut self) -> Result<()> {
+        if self.running.is_none() {
+            return Ok(());
+        }
+        // A process that is closed while it asks about its call answers the call as cancelled. One that is killed leaves it open.
+        self.end_process(self.state.call == WaitingCall::Offered).await?;
+        let payload = json!({"type": "process_exited", "reason": "released"});
+        self.write(vec![Write::Append(NewEvent::host("process_exited", payload))])
+            .await
+    }
+
+    /// Ends the process, if there is one, and keeps what it still said. Its place is free then: the next process of the session may be started at once.
+    pub(super) async fn end_process(&mut self, is_killed: bool) -> Result<()> {
         let Some(running) = self.running.take() else {
             return Ok(());
         };
@@ -346,19 +358,14 @@ impl Owner {
             place: _place,
         } = running;
         drop((turn, asked, ambient));
-        let ended = session.clone();
-        // A process that is closed while it asks about its call answers the call as cancelled. One that is killed leaves it open.
-        let closed = match self.state.call {
-            WaitingCall::Offered => session.kill().await.map(drop),
-            _ => session.close().await.map(drop),
+        let ended = match is_killed {
+            true => session.clone().kill().await.map(drop),
+            false => session.clone().close().await.map(drop),
         };
-        if let Err(error) = closed {
-            tracing::debug!(%error, session = %self.id, "closing");
+        if let Err(error) = ended {
+            tracing::debug!(%error, session = %self.id, "ending the process");
         }
-        self.last_frames(&ended, &mut frames).await?;
-        let payload = json!({"type": "process_exited", "reason": "released"});
-        self.write(vec![Write::Append(NewEvent::host("process_exited", payload))])
-            .await
+        self.last_frames(&session, &mut frames).await
     }
 
     /// The CLI runs another conversation than the one it was told to resume.
@@ -378,11 +385,12 @@ impl Owner {
     }
 
     pub(super) async fn exited(&mut self) -> Result<()> {
-        let Some(running) = self.running.take() else {
+        let Some(session) = self.running.as_ref().map(|running| running.session.clone()) else {
             return Ok(());
         };
-        let error = running.session.wait_ended().await;
-        drop(running);
+        let error = session.wait_ended().await;
+        // The end of a turn may be known before all that the process said was read.
+        self.end_process(true).await?;
         let payload = json!({"type": "process_exited", "reason": error.to_string()});
         self.feed(
             Input::Exited,

@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 use outrigger::protocol::RawJson;
 use serde_json::{Map, Value, json};
 
-use super::{ClientControlRequest, Command, ControlResult, Owner, RunningProcess};
+use super::{ClientControlRequest, Command, ControlResult, Owner};
 use crate::core::{Input, WaitingCall};
 use crate::error::{HostError, Result};
 use crate::event::{Delivery, SessionState};
@@ -323,24 +323,10 @@ impl Owner {
 
     /// Ends the process at once, and its turn.
     async fn kill(&mut self, reason: &str, input: Input) -> Result<()> {
-        let Some(running) = self.running.take() else {
+        if self.running.is_none() {
             return Ok(());
-        };
-        let RunningProcess {
-            session,
-            mut frames,
-            turn,
-            asked,
-            ambient,
-            may_ask: _,
-            asks: _,
-            place,
-        } = running;
-        drop((turn, asked, ambient));
-        drop(session.clone().kill().await);
-        self.last_frames(&session, &mut frames).await?;
-        // The next process of the session may be started at once.
-        drop(place);
+        }
+        self.end_process(true).await?;
         let payload = json!({"type": "process_exited", "reason": reason});
         let mut steps = vec![Write::Append(NewEvent::host("process_exited", payload))];
         steps.extend(self.lose_requests());
