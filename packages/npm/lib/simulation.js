@@ -85,7 +85,7 @@ export class Simulation {
 function fileOf(script, place, base) {
   if (script === undefined) return undefined;
   const file = join(place, "script.yaml");
-  if (typeof script === "string" && !script.includes("\n") && !script.trimStart().startsWith("{")) {
+  if (typeof script === "string" && !script.includes("\n") && !/^\s*(\{|\w+:\s)/.test(script)) {
     const named = resolve(base, script);
     if (!existsSync(named)) throw new Error(`there is no script ${named}`);
     return named;

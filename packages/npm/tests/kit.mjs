@@ -66,7 +66,7 @@ test("nothing of the user is touched, and nothing is left", async (t) => {
 });
 
 test("a gate holds a reply back", async (t) => {
-  const sim = simulate("{prompts: [{steps: [{wait: {gate: go}}, {say: gone}]}]}");
+  const sim = simulate("prompts: [{steps: [{wait: {gate: go}}, {say: gone}]}]");
   t.after(() => sim.end());
   const asked = (async () => {
     for await (const message of query({ prompt: "wait", options: sim.options })) {

@@ -15,6 +15,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ResultMessage, query
 
 import outrigger_sim
+from outrigger_sim import simulation
 
 FAILING = Path(__file__).with_name("failing.py")
 TESTS = [node for node in ast.parse(FAILING.read_text()).body if getattr(node, "name", "").startswith("test_")]
@@ -200,3 +201,8 @@ def test_the_executable_is_that_of_the_package(monkeypatch):
     monkeypatch.setenv("OUTRIGGER_SIM", "/nowhere")
     with pytest.raises(outrigger_sim.BinaryMissing, match="OUTRIGGER_SIM names /nowhere"):
         outrigger_sim.binary()
+
+
+@pytest.mark.parametrize("text", ["prompts: [{steps: [{say: hi}]}]", "{prompts: []}", "prompts: []\nseed: 1"])
+def test_a_text_is_no_path_also_if_it_is_one_line(tmp_path, text):
+    assert simulation._file_of(text, tmp_path, tmp_path).read_text() == text

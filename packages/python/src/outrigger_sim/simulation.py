@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Union
@@ -110,7 +111,7 @@ def _file_of(script: Script | None, place: Path, base: Path) -> Path | None:
     if isinstance(script, Mapping):
         # JSON is YAML, as long as no character is written as two halves.
         file.write_text(json.dumps(script, ensure_ascii=False, indent=1), encoding="utf-8")
-    elif isinstance(script, str) and ("\n" in script or script.lstrip().startswith("{")):
+    elif isinstance(script, str) and ("\n" in script or re.match(r"\s*(\{|\w+:\s)", script)):
         file.write_text(script, encoding="utf-8")
     else:
         file = (base / script).resolve()
