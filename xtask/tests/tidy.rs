@@ -8,7 +8,7 @@
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use outrigger_needs::{Missing, needs, program};
@@ -855,11 +855,17 @@ fn the_book_has_every_page_and_no_dead_link() {
     let mut dead = Vec::new();
     for path in &pages {
         let text = std::fs::read_to_string(path).unwrap();
-        for link in links(&text).into_iter().filter(|link| !link.contains("://")) {
+        for link in links(&text) {
             let (file, heading) = link.split_once('#').unwrap_or((link, ""));
-            let target = match file {
-                "" => path.clone(),
-                _ => path.with_file_name("").join(file),
+            let here = ["blob", "tree"]
+                .map(|kind| format!("https://github.com/outrigger-rs/outrigger/{kind}/main/"));
+            let target = match here.iter().find_map(|here| file.strip_prefix(here.as_str())) {
+                Some(file) => root().join(file),
+                None if link.contains("://") => continue,
+                // The book has nothing outside of its directory.
+                None if path.starts_with(&docs) && file.starts_with("../") => PathBuf::new(),
+                None if file.is_empty() => path.clone(),
+                None => path.with_file_name("").join(file),
             };
             let is_alive = match std::fs::read_to_string(&target) {
                 Ok(text) => heading.is_empty() || has_anchor(&text, heading),
