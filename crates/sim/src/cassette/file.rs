@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use outrigger_protocol::RawJson;
 use serde::{Deserialize, Serialize};
+use serde_json::error::Category;
 use serde_json::{Value, json};
 
 use super::lines::to_bytes;
@@ -329,8 +330,17 @@ impl Cassette {
     }
 }
 
+/// What is wrong with a line, without the words of the parser.
+fn flaw(error: &serde_json::Error) -> String {
+    match error.classify() {
+        Category::Eof => "its JSON ends too early".to_owned(),
+        Category::Data => "a field of it is missing, or is something else".to_owned(),
+        _ => format!("no JSON from column {} on", error.column()),
+    }
+}
+
 fn header(line: &str) -> Result<Header, CassetteError> {
-    let no = |error: serde_json::Error| CassetteError::NoHeader(error.to_string());
+    let no = |error: serde_json::Error| CassetteError::NoHeader(flaw(&error));
     let line: FileLine = serde_json::from_str(line).map_err(no)?;
     #[derive(Deserialize)]
     struct Version {
@@ -413,7 +423,7 @@ impl Event {
 
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         // Text frames inside are raw JSON: what serde_json could not hold does not matter here.
-        let line: FileLine = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let line: FileLine = serde_json::from_str(text).map_err(|error| flaw(&error))?;
         let raw = || line.msg.decode::<RawLine>().map(|raw| raw.raw);
         let said = || match raw() {
             Ok(text) => Said::of(&text),
@@ -423,7 +433,7 @@ impl Event {
             "in" => What::In(said()),
             "out" if line.end == Some(false) => What::Out(said(), LineEnd::Missing),
             "out" => What::Out(said(), LineEnd::There),
-            "err" => What::Err(raw().map_err(|error| format!("stderr: {error}"))?),
+            "err" => What::Err(raw().map_err(|error| format!("stderr: {}", flaw(&error)))?),
             "meta" => meta(&line.msg),
             other => return Err(format!("unknown direction {other:?}")),
         };

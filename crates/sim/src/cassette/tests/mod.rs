@@ -345,7 +345,17 @@ async fn a_recording_that_was_cut_off_can_be_read_up_to_there() {
         error,
         "line 3 of the cassette is damaged: unknown direction \"up\""
     );
-    assert!(matches!(Cassette::parse("{}\n"), Err(CassetteError::NoHeader(_))));
+    for (first, says) in [
+        ("{}", "a field of it is missing, or is something else"),
+        ("junk", "no JSON from column 1 on"),
+        ("{\"t\":0", "its JSON ends too early"),
+    ] {
+        let error = Cassette::parse(&format!("{first}\n")).unwrap_err();
+        assert!(
+            matches!(&error, CassetteError::NoHeader(why) if why == says),
+            "{error}"
+        );
+    }
 }
 
 #[test]

@@ -181,6 +181,21 @@ impl Task {
         json!({"kind": "task-notification", "producer": "session-task", "runId": self.run_id})
     }
 
+    /// What hooks for prompts are told of its end.
+    pub(super) fn notice(&self) -> String {
+        let ended = self.ended.unwrap_or("killed");
+        let what = if self.is_agent() {
+            "Agent"
+        } else {
+            "Background command"
+        };
+        format!(
+            "<task-notification>\n<task-id>{}</task-id>\n<tool-use-id>{}</tool-use-id>\n<output-file>{}</output-file>\n\
+             <status>{ended}</status>\n<summary>{what} \"{}\" {ended}</summary>\n</task-notification>",
+            self.id, self.tool_use_id, self.output_file, self.description
+        )
+    }
+
     /// Whether a turn with this origin is about it.
     pub(super) fn is_origin(&self, origin: &Value) -> bool {
         origin["runId"] == self.run_id

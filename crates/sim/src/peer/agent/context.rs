@@ -417,11 +417,15 @@ impl Context {
     pub(super) fn transcript_path(&self) -> PathBuf {
         let kept = self.keep(|transcript| transcript.path().to_owned());
         kept.unwrap_or_else(|| {
-            let home = PathBuf::from(&self.config.home).join(".claude");
-            let config_dir = self.config.config_dir.as_ref().unwrap_or(&home);
             let name = format!("{}.jsonl", self.state().session_id);
-            transcript::project(config_dir, &self.project()).join(name)
+            transcript::project(&self.config_dir(), &self.project()).join(name)
         })
+    }
+
+    /// Where the CLI keeps what it has for its user.
+    pub(super) fn config_dir(&self) -> PathBuf {
+        let named = self.config.config_dir.clone();
+        named.unwrap_or_else(|| Path::new(&self.config.home).join(".claude"))
     }
 
     /// The directory in which commands run, and from which paths are read.
@@ -723,9 +727,7 @@ impl Context {
     /// Where the next long result of a tool is kept.
     pub(super) fn result_file(&self) -> String {
         let mut state = self.state();
-        let home = PathBuf::from(&self.config.home).join(".claude");
-        let directory = self.config.config_dir.as_ref().unwrap_or(&home);
-        let project = transcript::project(directory, &self.project());
+        let project = transcript::project(&self.config_dir(), &self.project());
         let (id, _) = state.ids.task();
         let file = project
             .join(&state.session_id)
@@ -804,7 +806,12 @@ impl AgentState {
 
     /// The tag of the task that is the origin of a turn, as given by the reply that started it.
     pub(super) fn tag(&self, origin: &Value) -> Option<u64> {
-        self.tasks.iter().find(|task| task.is_origin(origin))?.tag
+        self.origin_task(origin)?.tag
+    }
+
+    /// The task that is the origin of a turn.
+    pub(super) fn origin_task(&self, origin: &Value) -> Option<&Task> {
+        self.tasks.iter().find(|task| task.is_origin(origin))
     }
 
     /// Counts tokens of a model, at the list price unless they cost something else.

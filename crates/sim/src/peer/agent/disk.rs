@@ -1,6 +1,7 @@
 //! Files, in memory or for real, and the tools that read and change them.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -18,6 +19,32 @@ use crate::word_list::WordList;
 pub(super) fn absolute(ctx: &Context, path: &str) -> String {
     let path = paths::absolute(path, &ctx.cwd(), Path::new(&ctx.config.home));
     path.to_string_lossy().into_owned()
+}
+
+/// What the system has against something that was done with a path, as Node says it.
+fn told(error: &std::io::Error, doing: &str, path: &str) -> String {
+    let what = match error.kind() {
+        ErrorKind::NotADirectory => "ENOTDIR: not a directory",
+        ErrorKind::InvalidFilename => "ENAMETOOLONG: name too long",
+        ErrorKind::PermissionDenied => "EACCES: permission denied",
+        ErrorKind::IsADirectory => "EISDIR: illegal operation on a directory",
+        ErrorKind::AlreadyExists => "EEXIST: file already exists",
+        ErrorKind::NotFound => "ENOENT: no such file or directory",
+        ErrorKind::ReadOnlyFilesystem => "EROFS: read-only file system",
+        ErrorKind::StorageFull => "ENOSPC: no space left on device",
+        _ => "EIO: i/o error",
+    };
+    format!("{what}, {doing} '{path}'")
+}
+
+/// Why there cannot be a file of this path.
+fn impossible(path: &str, doing: &str, real: bool) -> Option<String> {
+    let error = std::fs::metadata(path).err().filter(|_| real)?;
+    let counts = matches!(
+        error.kind(),
+        ErrorKind::NotADirectory | ErrorKind::InvalidFilename | ErrorKind::PermissionDenied
+    );
+    counts.then(|| told(&error, doing, path))
 }
 
 /// The contents of a file, if it exists. What is no text is shown as far as it can be.
@@ -253,14 +280,20 @@ pub(super) async fn unfit(ctx: &Context, by: &Viewer, call: &ModelCall) -> Optio
     };
     let text = |key: &str| call.used[key].as_str().unwrap_or_default();
     let path = absolute(ctx, text("file_path"));
-    if real
-        && matches!(&*call.name, "Edit" | "Write")
-        && Area::new(ctx, &ctx.state()).is_endless(Path::new(&path))
-    {
-        let name = &call.name;
-        return Some(format!(
-            "Error calling tool ({name}): ELOOP: too many symbolic links encountered, stat '{path}'"
-        ));
+    let name = &call.name;
+    if matches!(&**name, "Edit" | "Read" | "Write") && path.contains('\0') {
+        return Some(format!("{name} file_path cannot contain null bytes (\\0)."));
+    }
+    if real && matches!(&**name, "Edit" | "Write") {
+        let why = match Area::new(ctx, &ctx.state()).is_endless(Path::new(&path)) {
+            true => Some(format!(
+                "ELOOP: too many symbolic links encountered, stat '{path}'"
+            )),
+            false => impossible(&path, "stat", real),
+        };
+        if let Some(why) = why {
+            return Some(format!("Error calling tool ({name}): {why}"));
+        }
     }
     if let Some(why) = outside_worktree(ctx, &call.name, &call.used) {
         return Some(why);
@@ -405,7 +438,8 @@ pub(super) async fn read(ctx: &Context, by: &Viewer, input: &Value, real: bool) 
         return ToolOutcome::error(format!("task output swap refused: {path} is a link"));
     }
     let Some(bytes) = load_bytes(ctx, &path, real).await else {
-        return ToolOutcome::error(no_such_file(ctx, &path, real));
+        let why = impossible(&path, "open", real);
+        return ToolOutcome::error(why.unwrap_or_else(|| no_such_file(ctx, &path, real)));
     };
     let (content, flaw) = edits::decoded(&bytes);
     let is_part = ["offset", "limit"].iter().any(|key| input[*key].is_u64()) || input["allow_large"] == true;
@@ -491,7 +525,7 @@ pub(super) async fn write(ctx: &Context, by: &Viewer, input: &Value, real: bool)
         ctx.state().plan = Some((path.clone(), real));
     }
     if let Err(error) = store(ctx, &path, content, real).await {
-        return ToolOutcome::error(error.to_string());
+        return ToolOutcome::error(told(&error, "open", &path));
     }
     let seen = SeenFile {
         content: content.to_owned(),
@@ -557,7 +591,7 @@ pub(super) async fn edit(ctx: &Context, by: &Viewer, input: &Value, real: bool) 
         return ToolOutcome::error(why);
     }
     if let Err(error) = store(ctx, &path, &stored, real).await {
-        return ToolOutcome::error(error.to_string());
+        return ToolOutcome::error(told(&error, "open", &path));
     }
     let known = {
         let mut state = ctx.state();

@@ -7,6 +7,7 @@ use super::context::{Abort, Context};
 use super::ids::wall_ms;
 use super::turn::Turn;
 use super::{cost, payload};
+use crate::running::Exit;
 
 /// How a turn ends other than by the model's last word.
 pub(super) enum End {
@@ -30,6 +31,8 @@ pub(super) enum End {
     Unexpanded(String),
     /// The prompt wants what is not simulated.
     NotSimulated(String),
+    /// A hook answered for another event; the text says so.
+    Misnamed(String),
     /// A hook ended it behind a tool.
     HookStopped,
     /// A hook ended it where it would have ended.
@@ -98,7 +101,9 @@ impl Turn {
                 }
                 ResultParts::success(text)
             }
-            Some(End::NotSimulated(text)) => ResultParts::error("error_during_execution", text.clone()),
+            Some(End::NotSimulated(text) | End::Misnamed(text)) => {
+                ResultParts::error("error_during_execution", text.clone())
+            }
             Some(End::Unexpanded(text)) => {
                 self.stop_reason = None;
                 set("local_command", json!("custom"));
@@ -192,13 +197,26 @@ impl Turn {
         let mut set = |key: &str, value: Value| fields.insert(key.to_owned(), value);
         let asked = !matches!(
             end,
-            Some(End::NoQuery(_) | End::Local { .. } | End::Unexpanded(_) | End::NotSimulated(_))
+            Some(
+                End::NoQuery(_)
+                    | End::Local { .. }
+                    | End::Unexpanded(_)
+                    | End::NotSimulated(_)
+                    | End::Misnamed(_)
+            )
         );
         let is_success = verdict.subtype == "success";
         if is_success {
             set("result", json!(verdict.text));
         } else {
-            set("errors", json!([verdict.text]));
+            let mut errors = vec![verdict.text];
+            if matches!(end, Some(End::Misnamed(_))) {
+                errors.push(
+                    "[session_crash] error_name=Error api_error_status=none cause_name=none".to_owned(),
+                );
+                self.ctx.state().exit_after_turn = Some(Exit::Code(1));
+            }
+            set("errors", json!(errors));
         }
         set("subtype", json!(verdict.subtype));
         set("is_error", json!(verdict.failed));

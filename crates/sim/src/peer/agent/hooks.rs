@@ -13,10 +13,13 @@ use super::caller::{Caller, ModelCall};
 use super::context::{Abort, Cancel, Context, HostReply};
 use super::models::Model;
 use super::subagent::RunningSubagent;
-use super::turn::INTERRUPTED;
+use super::turn::{End, INTERRUPTED};
 use super::{mcp, settings};
 use crate::fields::JsonFields as _;
 use crate::word_list::WordList;
+
+/// The event of a prompt.
+pub(super) const ON_PROMPT: &str = "UserPromptSubmit";
 
 /// The default deadline of a callback.
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -45,6 +48,8 @@ pub(super) enum Fired {
     Failed { callback_id: String, blocks: bool },
     /// Nothing in time.
     TimedOut,
+    /// An answer for another event; the text says so.
+    Misnamed(String),
 }
 
 /// The decision of PreToolUse callbacks.
@@ -239,7 +244,10 @@ impl Context {
             };
             let answer = tokio::time::timeout_at(asked.began + hook.timeout, answer).await;
             fired.push(match answer {
-                Ok(Ok(HostReply::Success(answer))) if fits(&answer) => Fired::Answer(answer),
+                Ok(Ok(HostReply::Success(answer))) if fits(&answer) => match misnamed(&answer, &hook.event) {
+                    Some(text) => Fired::Misnamed(text),
+                    None => Fired::Answer(answer),
+                },
                 // It was withdrawn.
                 Ok(Err(_)) => continue,
                 Ok(Ok(_)) => failed(callback_id),
@@ -252,17 +260,23 @@ impl Context {
         fired
     }
 
+    /// What callbacks have answered: a text where an answer is for another event. Reports the callbacks that failed.
+    pub(super) async fn answers(&self, event: &str, fired: Vec<Fired>) -> Vec<Result<Value, String>> {
+        let mut answers = Vec::new();
+        for fired in fired {
+            match fired {
+                Fired::Answer(answer) => answers.push(Ok(answer)),
+                Fired::Misnamed(text) => answers.push(Err(text)),
+                Fired::Failed { callback_id, blocks } => self.send_failed(event, &callback_id, blocks).await,
+                Fired::TimedOut => {}
+            }
+        }
+        answers
+    }
+
     pub(super) async fn send_failed(&self, event: &str, callback_id: &str, blocks: bool) {
-        let what = if blocks {
-            "onFailure is \"block\", so this failure counts as a block."
-        } else {
-            "Its answer was treated as empty."
-        };
-        let content = format!(
-            "{event}: Hook callback {callback_id} failed: the SDK host replied with an error or an invalid answer. {what}"
-        );
-        let fields = json!({"content": content, "level": "warning", "tag": "hook_callback_failed"});
-        self.send_system("informational", fields).await;
+        self.send_system("informational", failed(event, callback_id, blocks))
+            .await;
     }
 
     /// Calls all callbacks of something that does not end with the turn, and waits for them.
@@ -277,6 +291,19 @@ impl Context {
         let asked = self.call_hooks(event, subject, None, &cause, fields).await;
         self.collect(asked).await
     }
+}
+
+/// How it is reported that a callback failed.
+fn failed(event: &str, callback_id: &str, blocks: bool) -> Value {
+    let what = if blocks {
+        "onFailure is \"block\", so this failure counts as a block."
+    } else {
+        "Its answer was treated as empty."
+    };
+    let content = format!(
+        "{event}: Hook callback {callback_id} failed: the SDK host replied with an error or an invalid answer. {what}"
+    );
+    json!({"content": content, "level": "warning", "tag": "hook_callback_failed"})
 }
 
 /// Why hooks are against a prompt.
@@ -306,6 +333,16 @@ pub(super) struct StopReply {
     pub(super) context: Vec<String>,
     /// What the hooks have to say.
     pub(super) messages: Vec<String>,
+    /// What was wrong with their answers.
+    pub(super) failed: Vec<String>,
+}
+
+/// What is wrong with an answer that names another event.
+fn misnamed(answer: &Value, event: &str) -> Option<String> {
+    let named = answer["hookSpecificOutput"]["hookEventName"].as_str()?;
+    (named != event).then(|| {
+        format!("Hook returned incorrect event name: expected '{event}' but got '{named}'. Full stdout: {answer:#}")
+    })
 }
 
 /// A field of an answer that the CLI knows, and whether a value fits it.
@@ -440,12 +477,11 @@ impl Caller {
                         )));
                     }
                 }
+                Fired::Misnamed(_) => {
+                    before.broken = Some("PreToolUse hook failed with an unexpected error.");
+                }
                 Fired::Answer(answer) => {
                     let output = &answer["hookSpecificOutput"];
-                    if output.is_object() && output["hookEventName"] != "PreToolUse" {
-                        before.broken = Some("PreToolUse hook failed with an unexpected error.");
-                        continue;
-                    }
                     let given = output["permissionDecisionReason"].as_str();
                     match output["permissionDecision"].as_str() {
                         Some("allow") => decide(HookDecision::Allow),
@@ -508,98 +544,97 @@ impl Caller {
             .await;
         // A prompt that comes in between lets the call end.
         let asked = self.or_aborted_by(|why| why != Abort::Displaced, self.ctx.collect(asked));
-        for fired in asked.await? {
-            match fired {
-                Fired::TimedOut => {}
-                Fired::Failed { callback_id, blocks } => {
-                    self.ctx.send_failed(event, &callback_id, blocks).await
-                }
-                Fired::Answer(answer) => {
-                    let output = &answer["hookSpecificOutput"];
-                    let is_of_server = call.name.starts_with("mcp__");
-                    let of_server = is_of_server && !output["updatedMCPToolOutput"].is_null();
-                    let updated = &output[if of_server {
-                        "updatedMCPToolOutput"
-                    } else {
-                        "updatedToolOutput"
-                    }];
-                    // An output of another shape than the tool's own is ignored.
-                    let needs = |key: &str| outcome.details.get(key).is_none() || updated.get(key).is_some();
-                    let is_alike = updated.is_object() == outcome.details.is_object()
-                        && ["stdout", "stderr", "interrupted"].into_iter().all(needs);
-                    if !updated.is_null() && (is_of_server || is_alike) {
-                        outcome.details = updated.clone();
-                        outcome.content = match (updated, updated["stdout"].as_str()) {
-                            (_, Some(stdout)) => json!(stdout),
-                            (Value::Object(_), None) if !is_of_server => json!(updated.to_string()),
-                            (updated, None) => updated.clone(),
-                        };
-                    }
-                    if let Some(message) = answer["systemMessage"].as_str() {
-                        messages.push(format!("{event}:{} says: {message}", call.name));
-                    }
-                    // Behind a failure nobody can stop the turn.
-                    self.tally().stopped_by_hook |= answer["continue"] == false && !failed;
-                }
+        let answers = self.ctx.answers(event, asked.await?).await;
+        for answer in answers.into_iter().flatten() {
+            let output = &answer["hookSpecificOutput"];
+            let is_of_server = call.name.starts_with("mcp__");
+            let of_server = is_of_server && !output["updatedMCPToolOutput"].is_null();
+            let updated = &output[if of_server {
+                "updatedMCPToolOutput"
+            } else {
+                "updatedToolOutput"
+            }];
+            // An output of another shape than the tool's own is ignored.
+            let needs = |key: &str| outcome.details.get(key).is_none() || updated.get(key).is_some();
+            let is_alike = updated.is_object() == outcome.details.is_object()
+                && ["stdout", "stderr", "interrupted"].into_iter().all(needs);
+            if !updated.is_null() && (is_of_server || is_alike) {
+                outcome.details = updated.clone();
+                outcome.content = match (updated, updated["stdout"].as_str()) {
+                    (_, Some(stdout)) => json!(stdout),
+                    (Value::Object(_), None) if !is_of_server => json!(updated.to_string()),
+                    (updated, None) => updated.clone(),
+                };
             }
+            if let Some(message) = answer["systemMessage"].as_str() {
+                messages.push(format!("{event}:{} says: {message}", call.name));
+            }
+            // Behind a failure nobody can stop the turn.
+            self.tally().stopped_by_hook |= answer["continue"] == false && !failed;
         }
         Ok(messages)
     }
 
     /// PostToolBatch: returns the additions for the model.
-    pub(super) async fn after_batch(&self) -> Vec<String> {
+    pub(super) async fn after_batch(&self) -> Result<Vec<String>, End> {
         let calls = std::mem::take(&mut self.tally().batch);
         if calls.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let fired = self
             .fire("PostToolBatch", None, None, json!({"tool_calls": calls}))
             .await;
         let mut context = Vec::new();
         for fired in fired.into_iter().flatten() {
-            if let Fired::Answer(answer) = fired {
-                let added = &answer["hookSpecificOutput"]["additionalContext"];
-                context.extend(added.as_str().map(str::to_owned));
-                self.tally().stopped_by_hook |= answer["continue"] == false;
+            match fired {
+                Fired::Answer(answer) => {
+                    let added = &answer["hookSpecificOutput"]["additionalContext"];
+                    context.extend(added.as_str().map(str::to_owned));
+                    self.tally().stopped_by_hook |= answer["continue"] == false;
+                }
+                Fired::Misnamed(text) => return Err(End::Misnamed(text)),
+                _ => {}
             }
         }
-        context
+        Ok(context)
     }
 
-    /// UserPromptSubmit: returns the refusal if there is one, and the additions for the model. What hooks say is added to the
-    /// messages.
+    /// UserPromptSubmit: returns the refusal if there is one, and the additions for the model. What is to be reported of the hooks is
+    /// added to the lines.
     pub(super) async fn before_prompt(
         &self,
         prompt: &str,
-        messages: &mut Vec<String>,
-    ) -> Result<(Option<PromptRefusal>, Vec<String>), Abort> {
+        lines: &mut Vec<Value>,
+    ) -> Result<(Option<PromptRefusal>, Vec<String>), End> {
         let (mut refusal, mut context) = (None, Vec::new());
         let mut fields = json!({"prompt": prompt});
         fields.put("session_title", self.ctx.state().title.as_ref());
-        for fired in self.fire("UserPromptSubmit", None, None, fields).await? {
-            match fired {
-                Fired::TimedOut => {}
+        let fired = self.fire(ON_PROMPT, None, None, fields).await;
+        for fired in fired.map_err(|why| End::Aborted { why, tools: false })? {
+            let answer = match fired {
+                Fired::Answer(answer) => answer,
+                Fired::Misnamed(text) => return Err(End::Misnamed(text)),
                 Fired::Failed { callback_id, blocks } => {
-                    self.ctx
-                        .send_failed("UserPromptSubmit", &callback_id, blocks)
-                        .await
+                    lines.push(failed(ON_PROMPT, &callback_id, blocks));
+                    continue;
                 }
-                Fired::Answer(answer) => {
-                    let text = |value: &Value| value.as_str().map(str::to_owned);
-                    if answer["decision"] == "block" {
-                        refusal = Some(PromptRefusal::Blocked(text(&answer["reason"])));
-                    } else if answer["continue"] == false {
-                        refusal = Some(PromptRefusal::Stopped(text(&answer["stopReason"])));
-                    }
-                    let output = &answer["hookSpecificOutput"];
-                    context.extend(output["additionalContext"].as_str().map(str::to_owned));
-                    if let Some(title) = output["sessionTitle"].as_str() {
-                        super::control::rename(&self.ctx, title).await;
-                    }
-                    let said = answer["systemMessage"].as_str();
-                    messages.extend(said.map(|said| format!("UserPromptSubmit says: {said}")));
-                }
+                Fired::TimedOut => continue,
+            };
+            let text = |value: &Value| value.as_str().map(str::to_owned);
+            if answer["decision"] == "block" {
+                refusal = Some(PromptRefusal::Blocked(text(&answer["reason"])));
+            } else if answer["continue"] == false {
+                refusal = Some(PromptRefusal::Stopped(text(&answer["stopReason"])));
             }
+            let output = &answer["hookSpecificOutput"];
+            context.extend(output["additionalContext"].as_str().map(str::to_owned));
+            let is_new = output["sessionTitle"].as_str() != self.ctx.state().title.as_deref();
+            if let Some(title) = output["sessionTitle"].as_str().filter(|_| is_new) {
+                super::control::rename(&self.ctx, title).await;
+            }
+            let said = answer["systemMessage"].as_str();
+            let line = |said| json!({"content": format!("{ON_PROMPT} says: {said}"), "level": "notice"});
+            lines.extend(said.map(line));
         }
         Ok((refusal, context))
     }
@@ -613,13 +648,14 @@ impl Caller {
     }
 
     /// SubagentStart: returns the additions for its model, and the callbacks that failed.
-    pub(super) async fn agent_starts(&self) -> Result<(Vec<String>, Vec<(String, bool)>), Abort> {
+    pub(super) async fn agent_starts(&self) -> Result<(Vec<String>, Vec<(String, bool)>), End> {
         let kind = self.agent.as_ref().map(|agent| agent.kind.as_str());
         let asked = self.call_hooks("SubagentStart", kind, None, json!({})).await;
         if let Some(agent) = &self.agent {
             agent.began.notify_one();
         }
-        let fired = self.or_abort(self.ctx.collect(asked)).await?;
+        let fired = self.or_abort(self.ctx.collect(asked)).await;
+        let fired = fired.map_err(|why| End::Aborted { why, tools: false })?;
         let (mut context, mut failed) = (Vec::new(), Vec::new());
         for fired in fired {
             match fired {
@@ -628,7 +664,8 @@ impl Caller {
                     context.extend(added.as_str().map(str::to_owned));
                 }
                 Fired::Failed { callback_id, blocks } => failed.push((callback_id, blocks)),
-                _ => {}
+                Fired::Misnamed(text) => return Err(End::Misnamed(text)),
+                Fired::TimedOut => {}
             }
         }
         Ok((context, failed))
@@ -663,25 +700,29 @@ impl Caller {
         };
         let kind = self.agent.as_ref().map(|agent| agent.kind.as_str());
         let mut stop = StopReply::default();
-        for fired in self.fire(event, kind, None, fields).await? {
-            match fired {
-                Fired::TimedOut => {}
-                Fired::Failed { callback_id, blocks } => {
-                    self.ctx.send_failed(event, &callback_id, blocks).await
+        let fired = self.fire(event, kind, None, fields).await?;
+        for answer in self.ctx.answers(event, fired).await {
+            let answer = match answer {
+                Ok(answer) => answer,
+                Err(text) => {
+                    let said = self
+                        .agent
+                        .is_none()
+                        .then(|| format!("{event} hook failed: {text}"));
+                    stop.failed.extend(said);
+                    continue;
                 }
-                Fired::Answer(answer) => {
-                    stop.prevented |= answer["continue"] == false;
-                    let added = answer["hookSpecificOutput"]["additionalContext"].as_str();
-                    stop.context.extend(added.map(str::to_owned));
-                    if answer["decision"] == "block" {
-                        stop.feedback = Some(reason_of(&answer));
-                    }
-                    // What hooks of agents have to say is shown to nobody.
-                    let said = answer["systemMessage"].as_str().filter(|_| self.agent.is_none());
-                    stop.messages
-                        .extend(said.map(|said| format!("{event} says: {said}")));
-                }
+            };
+            stop.prevented |= answer["continue"] == false;
+            let added = answer["hookSpecificOutput"]["additionalContext"].as_str();
+            stop.context.extend(added.map(str::to_owned));
+            if answer["decision"] == "block" {
+                stop.feedback = Some(reason_of(&answer));
             }
+            // What hooks of agents have to say is shown to nobody.
+            let said = answer["systemMessage"].as_str().filter(|_| self.agent.is_none());
+            stop.messages
+                .extend(said.map(|said| format!("{event} says: {said}")));
         }
         Ok(stop)
     }

@@ -7,10 +7,10 @@
 //! stored sessions, `/clear` and commands of files, MCP servers inside the host and as processes, API errors, and control
 //! requests about these.
 //!
-//! Hooks are called for UserPromptSubmit, UserPromptExpansion, PreToolUse, PermissionRequest, PostToolUse,
-//! PostToolUseFailure, PostToolBatch, Stop, StopFailure, SubagentStart, SubagentStop, PreModelSwitch, PostModelSwitch, MessageDisplay, InstructionsLoaded, Elicitation and ElicitationResult, and for the
-//! SessionEnd and SessionStart of `/clear`. Hooks for other events are accepted and
-//! never called; the CLI does not call callbacks either when a session begins or is resumed.
+//! Hooks are called for UserPromptSubmit, UserPromptExpansion, PreToolUse, PermissionRequest, PermissionDenied, PostToolUse,
+//! PostToolUseFailure, PostToolBatch, Stop, StopFailure, SubagentStart, SubagentStop, PreModelSwitch, PostModelSwitch,
+//! MessageDisplay, InstructionsLoaded, Elicitation and ElicitationResult, and for the SessionEnd and SessionStart of `/clear`. Hooks
+//! for other events are accepted and never called; the CLI does not call callbacks either when a session begins or is resumed.
 //!
 //! Not simulated: MCP servers over the network, which count as failed, plugins, skills, hooks in settings files, the tools,
 //! slash commands and control requests of `not_simulated.json`, and records that the CLI writes into a session's file, and into git's

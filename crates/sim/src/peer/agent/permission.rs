@@ -31,6 +31,9 @@ const INVALID: &str = "The canUseTool callback returned an invalid permission re
      updatedInput?: object} or {behavior: 'deny', message: string}. updatedPermissions may hold at most 4096 updates, \
      rules and directories in all.";
 
+/// Why a call is refused that nobody can check.
+const UNCHECKED: &str = "Classifier unavailable";
+
 /// How a question was answered.
 enum Decision {
     Allow {
@@ -43,6 +46,8 @@ enum Decision {
     Refuse {
         message: String,
         meta: Value,
+        /// Whether a hook tells the model that it may try again.
+        again: bool,
     },
     Interrupt,
 }
@@ -65,6 +70,7 @@ impl Decision {
         Self::Refuse {
             message: message.into(),
             meta: json!({"non_execution_kind": kind, "permission_decision": decision}),
+            again: false,
         }
     }
 }
@@ -128,9 +134,13 @@ impl Caller {
         let mut refused_rewrite = None;
         if let Some(input) = before.updated_input {
             let from_model = call.shown.clone();
+            let flaws = inputs::check(&call.name, &input).err();
             call.shown = self.placed(&call.name, input);
             call.used = call.shown.clone();
-            refused_rewrite = disk::unfit(&self.ctx, &self.reader(), &call).await;
+            refused_rewrite = match flaws {
+                Some(flaws) => Some(flaws),
+                None => disk::unfit(&self.ctx, &self.reader(), &call).await,
+            };
             if refused_rewrite.is_some() {
                 call.shown = from_model;
             }
@@ -240,7 +250,7 @@ impl Caller {
                 let meta = json!({"permission_decision": {"decision": "reject", "source": "permission_updated_input_invalid"}});
                 Ok(failed(&call, &content, &format!("Error: {text}"), Some(meta)))
             }
-            Decision::Refuse { message, meta } => {
+            Decision::Refuse { message, meta, again } => {
                 // Who had nobody to check it knows it by its old name.
                 call.by_old_name |=
                     meta["non_execution_kind"] == "automode-unavailable" && is_agent_tool(&call.name);
@@ -248,6 +258,13 @@ impl Caller {
                 let mut made = failed(&call, &message, &format!("Error: {message}"), Some(meta));
                 let messages = before.messages.into_iter().map(CallLine::Message);
                 made.lines.splice(0..0, messages);
+                if again {
+                    let text = "A hook says that this call may be tried again.";
+                    made.lines.push(CallLine::result(
+                        json!({"type": "text", "text": text}),
+                        json!({"isSynthetic": true}),
+                    ));
+                }
                 Ok(made)
             }
             Decision::Interrupt => {
@@ -394,7 +411,7 @@ impl Caller {
                 self.send_denied(call, &message, Some(reason)).await;
                 Decision::refuse(message, source, Some(reason))
             }
-            Verdict::Unchecked { .. } => self.refuse_unchecked(call).await,
+            Verdict::Unchecked { .. } => self.refuse_unchecked(call).await?,
             Verdict::Ask(why) if self.ctx.config.permission_prompts => self.ask(call, why).await?,
             Verdict::Ask(_) if self.ctx.config.unattended => {
                 let message = format!(
@@ -416,7 +433,7 @@ impl Caller {
     }
 
     /// Refuses a call that only a check on the server could allow. A scripted API has no such check.
-    async fn refuse_unchecked(&self, call: &ModelCall) -> Decision {
+    async fn refuse_unchecked(&self, call: &ModelCall) -> Result<Decision, Abort> {
         if !std::mem::replace(&mut self.ctx.state().told_unchecked, true) {
             let content = "Auto mode can't check actions in this session: the API has no safety check. Every action that \
                            needs it is refused.";
@@ -432,7 +449,18 @@ impl Caller {
             call.name
         );
         self.send_denied(call, &message, Some("classifier")).await;
-        Decision::refuse_as("automode-unavailable", message, "config", Some("classifier"))
+        let fields = json!({
+            "tool_name": call.name, "tool_input": call.shown, "tool_use_id": call.id, "reason": UNCHECKED,
+        });
+        let event = "PermissionDenied";
+        let fired = self.fire(event, Some(&call.name), Some(&call.id), fields).await?;
+        let mut decision = Decision::refuse_as("automode-unavailable", message, "config", Some("classifier"));
+        let answers = self.ctx.answers(event, fired).await;
+        let mut answers = answers.iter().flatten();
+        if let Decision::Refuse { again, .. } = &mut decision {
+            *again = answers.any(|answer| answer["hookSpecificOutput"]["retry"] == true);
+        }
+        Ok(decision)
     }
 
     /// Lets the hooks for permission requests decide where there is nobody else.
@@ -623,7 +651,7 @@ impl Caller {
                 "asyncAgent" => fields["decision_reason"] = json!("nobody can be asked in this session"),
                 "classifier" => {
                     fields["decision_reason_code"] = json!("auto_mode_no_check_in_session");
-                    fields["decision_reason"] = json!("Classifier unavailable");
+                    fields["decision_reason"] = json!(UNCHECKED);
                 }
                 _ => {}
             }

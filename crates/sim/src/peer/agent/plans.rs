@@ -8,7 +8,7 @@ use crate::fields::JsonFields as _;
 
 /// Where plans are kept.
 pub(super) fn directory(ctx: &Context) -> String {
-    format!("{}/.claude/plans/", ctx.config.home)
+    format!("{}/plans/", ctx.config_dir().display())
 }
 
 /// The plan that the model has written: the path of its file, and its contents.

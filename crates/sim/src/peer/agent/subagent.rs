@@ -12,7 +12,6 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::api_failure::ApiFailure;
 use super::background::{self, Task, TaskEnding};
 use super::brain::{AgentInfo, CallPlan, ModelRequest, ToolOutcome};
 use super::caller::{Caller, ModelCall};
@@ -479,8 +478,8 @@ impl Caller {
         background::stop_commands_of(&self.ctx, &agent.id).await;
         background::end_agent(&self.ctx, &agent.id, &ending).await;
         background::hand_over(&self.ctx, &agent.id).await;
-        if let Some(End::Api(failure)) = &report.end {
-            return ToolOutcome::error(terminated(failure));
+        if let Some(failure) = report.failure() {
+            return ToolOutcome::error(failure);
         }
         if let Some(End::Aborted { .. }) = &report.end {
             self.ctx.state().subagents.killed_by_user += 1;
@@ -567,11 +566,6 @@ impl Caller {
     }
 }
 
-/// What is told of an agent that the API has failed.
-fn terminated(failure: &ApiFailure) -> String {
-    format!("Agent terminated early due to an API error: {}", failure.text)
-}
-
 /// The immediate result for the parent of a background subagent.
 fn launched(ctx: &Context, agent: &RunningSubagent) -> ToolOutcome {
     let id = &agent.id;
@@ -626,8 +620,7 @@ async fn run(turn: &mut Turn, woken_by: Option<Vec<u64>>) -> Result<(), End> {
     let Some(agent) = turn.agent.clone() else {
         return Ok(());
     };
-    let stopped = |why| End::Aborted { why, tools: false };
-    let (context, failed) = turn.agent_starts().await.map_err(stopped)?;
+    let (context, failed) = turn.agent_starts().await?;
     turn.ctx.keep(|transcript| transcript.describe(&agent, false));
     if woken_by.is_none() {
         let content = json!([{"type": "text", "text": agent.prompt}]);
@@ -665,6 +658,18 @@ async fn run(turn: &mut Turn, woken_by: Option<Vec<u64>>) -> Result<(), End> {
 }
 
 impl SubagentReport {
+    /// What an agent has failed with.
+    fn failure(&self) -> Option<String> {
+        match &self.end {
+            Some(End::Api(failure)) => Some(format!(
+                "Agent terminated early due to an API error: {}",
+                failure.text
+            )),
+            Some(End::Misnamed(text)) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
     /// What the model reads of an agent that its limit of turns has stopped.
     fn limit_note(&self) -> Option<String> {
         let Some(End::MaxTurns(limit)) = self.end else {
@@ -682,14 +687,15 @@ impl SubagentReport {
     /// How the host hears of it.
     fn ending(&self, ctx: &Context, agent: &RunningSubagent, is_report: bool) -> TaskEnding {
         let mut state = ctx.state();
-        let failed = matches!(self.end, Some(End::Api(_)));
+        let failure = self.failure();
+        let failed = failure.is_some();
         match &self.end {
             Some(End::Aborted { .. }) => return TaskEnding::killed(&agent.description),
             _ if failed => state.subagents.failed += 1,
             _ => state.subagents.completed += 1,
         }
-        let summary = match (&self.end, self.limit_note()) {
-            (Some(End::Api(failure)), _) => terminated(failure),
+        let summary = match (failure, self.limit_note()) {
+            (Some(failure), _) => failure,
             (_, Some(note)) if self.turn.text.is_empty() => note,
             (_, Some(note)) => format!("{note}\n{}", self.turn.text),
             _ if self.turn.text.is_empty() => agent.description.clone(),

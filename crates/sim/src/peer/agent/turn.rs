@@ -69,6 +69,8 @@ pub(super) struct Turn {
     pub(super) hands: Arc<Hands>,
     pub(super) prompts: Vec<QueuedPrompt>,
     pub(super) folded: Vec<QueuedPrompt>,
+    /// The prompts, and the ends of tasks, that wait for the end of the turn, because a hook wants it.
+    held: (Vec<QueuedPrompt>, Vec<Value>),
     pub(super) origin: Option<Value>,
     /// When the turn began, since the agent did.
     pub(super) began: Duration,
@@ -108,6 +110,15 @@ impl Deref for Turn {
     }
 }
 
+/// What hooks want with something that would be folded into a turn.
+enum Admission {
+    Taken,
+    Blocked(PromptRefusal),
+    Held,
+    /// The turn was stopped before they said it.
+    Aborted,
+}
+
 /// Plays a turn. Gives whether its prompts count as cancelled although nobody stopped it.
 pub(super) async fn run(ctx: Arc<Context>, work: TurnWork) -> bool {
     let abort = ctx.abort.clone();
@@ -124,6 +135,7 @@ pub(super) async fn run(ctx: Arc<Context>, work: TurnWork) -> bool {
         let _ = turn.fire("StopFailure", Some(failure.error), None, fields).await;
     }
     let cancelled = matches!(end, Some(End::Unavailable(_)));
+    turn.release();
     turn.finish(end).await;
     cancelled
 }
@@ -139,6 +151,7 @@ impl Turn {
             caller,
             prompts: Vec::new(),
             folded: Vec::new(),
+            held: (Vec::new(), Vec::new()),
             origin: None,
             max_turns: None,
             used: ToolsUsed::default(),
@@ -193,21 +206,27 @@ impl Turn {
             self.ctx.send_system("informational", fields).await;
             return Err(End::NoQuery(text.to_owned()));
         }
-        let (mut context, mut messages) = (Vec::new(), Vec::new());
+        let (mut context, mut lines) = (Vec::new(), Vec::new());
         let mut blocked = None;
         if queries {
             let mut texts: Vec<String> = self.prompts.iter().map(|prompt| prompt.text.clone()).collect();
             texts.extend(taken_up.is_some().then(|| deferral::PROMPT.to_owned()));
+            texts.extend(self.origin.as_ref().and_then(|origin| self.notice(origin)));
             for text in texts {
-                if let Ok((refusal, added)) = self.before_prompt(&text, &mut messages).await {
-                    context.extend(added);
-                    blocked = blocked.or(refusal.map(|refusal| (refusal, text)));
+                match self.before_prompt(&text, &mut lines).await {
+                    Ok((refusal, added)) => {
+                        context.extend(added);
+                        blocked = blocked.or(refusal.map(|refusal| (refusal, text)));
+                    }
+                    Err(end @ End::Misnamed(_)) => return Err(end),
+                    // An abort is noticed before the model is called.
+                    Err(_) => {}
                 }
             }
         }
         let refused = self.expand().await;
         self.send_init().await;
-        self.send_hook_messages(&messages).await;
+        self.send_lines(lines).await;
         if let Some(end) = refused {
             if let End::Unexpanded(text) = &end {
                 self.send_unexpanded(text).await;
@@ -215,27 +234,8 @@ impl Turn {
             return Err(end);
         }
         if let Some((refusal, prompt)) = blocked {
-            let (kind, reason, text) = match refusal {
-                PromptRefusal::Blocked(reason) => {
-                    let why = reason.as_deref().unwrap_or(hooks::BLOCKED);
-                    let text = format!(
-                        "UserPromptSubmit operation blocked by hook:\n{why}\n\nOriginal prompt: {prompt}"
-                    );
-                    ("blocked_by_hook", reason, text)
-                }
-                PromptRefusal::Stopped(reason) => {
-                    let why = reason.iter().map(|reason| format!(": {reason}"));
-                    let text = format!("Operation stopped by hook{}", why.collect::<String>());
-                    ("stopped_by_hook", reason, text)
-                }
-            };
-            let kept = kind == "stopped_by_hook";
-            let mut outcome = json!({"kind": kind, "prompt_kept": kept});
-            outcome.put("reason", reason);
-            let fields = json!({
-                "content": text, "level": "warning", "prevent_continuation": true, "prompt_submit_outcome": outcome,
-            });
-            self.ctx.send_system("informational", fields).await;
+            let kept = matches!(refusal, PromptRefusal::Stopped(_));
+            let text = self.send_refused(refusal, &prompt).await;
             for prompt in self.prompts.iter().filter(|_| kept) {
                 match prompt.uuid {
                     Some(_) => self.take_in(prompt).await,
@@ -294,6 +294,36 @@ impl Turn {
             ask.tool_results = results;
         }
         self.converse(ask).await
+    }
+
+    /// Reports that hooks are against a prompt. Gives the text.
+    async fn send_refused(&self, refusal: PromptRefusal, prompt: &str) -> String {
+        let (kind, reason, text) = match refusal {
+            PromptRefusal::Blocked(reason) => {
+                let why = reason.as_deref().unwrap_or(hooks::BLOCKED);
+                let text = format!(
+                    "UserPromptSubmit operation blocked by hook:\n{why}\n\nOriginal prompt: {prompt}"
+                );
+                ("blocked_by_hook", reason, text)
+            }
+            PromptRefusal::Stopped(reason) => {
+                let why = reason.iter().map(|reason| format!(": {reason}"));
+                let text = format!("Operation stopped by hook{}", why.collect::<String>());
+                ("stopped_by_hook", reason, text)
+            }
+        };
+        let mut outcome = json!({"kind": kind, "prompt_kept": kind == "stopped_by_hook"});
+        outcome.put("reason", reason);
+        let fields = json!({
+            "content": text, "level": "warning", "prevent_continuation": true, "prompt_submit_outcome": outcome,
+        });
+        self.ctx.send_system("informational", fields).await;
+        text
+    }
+
+    /// What hooks for prompts are told of the end of a task.
+    fn notice(&self, origin: &Value) -> Option<String> {
+        self.ctx.state().origin_task(origin).map(background::Task::notice)
     }
 
     /// Whether there is money left.
@@ -357,6 +387,10 @@ impl Turn {
                     }
                 }
                 self.send_hook_messages(&stop.messages).await;
+                for text in stop.failed {
+                    let fields = json!({"content": text, "level": "warning"});
+                    self.ctx.send_system("informational", fields).await;
+                }
                 if stop.feedback.is_some() && stops == 0 {
                     let text = "stop hook problem · ctrl+o to see";
                     let how = json!({"priority": "immediate"});
@@ -377,10 +411,10 @@ impl Turn {
                 continue;
             };
             ask.tool_results = results;
-            ask.context.extend(self.after_batch().await);
+            ask.context.extend(self.after_batch().await?);
             self.has_ended()?;
             if self.agent.is_none() {
-                ask.folded = self.fold().await;
+                self.fold(&mut ask).await?;
             }
         }
     }
@@ -614,9 +648,8 @@ impl Turn {
         self.ctx.send(line).await;
     }
 
-    /// Takes in the prompts that came while the turn ran.
-    async fn fold(&mut self) -> Vec<String> {
-        let mut texts = Vec::new();
+    /// Takes in the prompts that came while the turn ran, and the ends of tasks, unless hooks are against it.
+    async fn fold(&mut self, ask: &mut ModelRequest) -> Result<(), End> {
         loop {
             let prompt = {
                 let mut state = self.ctx.state();
@@ -624,14 +657,83 @@ impl Turn {
                 let position = state.queue.iter().position(folds);
                 position.and_then(|n| state.queue.remove(n))
             };
-            let Some(prompt) = prompt else { return texts };
+            let Some(prompt) = prompt else { break };
+            let admission = self.admit(&prompt.text, ask).await?;
+            match admission {
+                Admission::Aborted => {
+                    self.ctx.state().queue.push_front(prompt);
+                    return Ok(());
+                }
+                Admission::Held => {
+                    self.held.0.push(prompt);
+                    continue;
+                }
+                Admission::Taken | Admission::Blocked(_) => {}
+            }
             self.ctx.send_lifecycle(&prompt, "started").await;
             let timestamp = self.ctx.timestamp();
             self.ctx.keep(|transcript| transcript.dequeue(timestamp));
+            if let Admission::Blocked(refusal) = admission {
+                self.ctx.send_lifecycle(&prompt, "completed").await;
+                self.send_refused(refusal, &prompt.text).await;
+                continue;
+            }
             self.take_in(&prompt).await;
-            texts.push(prompt.text.clone());
+            ask.folded.push(prompt.text.clone());
             self.folded.push(prompt);
         }
+        if !self.ctx.is_hooked(hooks::ON_PROMPT) {
+            return Ok(());
+        }
+        let origins = std::mem::take(&mut self.ctx.state().wakes);
+        for origin in origins {
+            let text = self.notice(&origin).unwrap_or_default();
+            match self.admit(&text, ask).await? {
+                Admission::Taken => self.ctx.state().unheard.push(origin),
+                Admission::Blocked(refusal) => drop(self.send_refused(refusal, &text).await),
+                Admission::Held => self.held.1.push(origin),
+                Admission::Aborted => self.ctx.state().wakes.push_back(origin),
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets hooks decide about what would be folded into the turn.
+    async fn admit(&self, text: &str, ask: &mut ModelRequest) -> Result<Admission, End> {
+        if !self.ctx.is_hooked(hooks::ON_PROMPT) {
+            return Ok(Admission::Taken);
+        }
+        let mut lines = Vec::new();
+        let admission = match self.before_prompt(text, &mut lines).await {
+            Ok((None, context)) => {
+                ask.context.extend(context);
+                Admission::Taken
+            }
+            Ok((Some(PromptRefusal::Stopped(_)), _)) => Admission::Held,
+            Ok((Some(refusal), _)) => Admission::Blocked(refusal),
+            Err(end @ End::Misnamed(_)) => return Err(end),
+            Err(_) => Admission::Aborted,
+        };
+        self.send_lines(lines).await;
+        Ok(admission)
+    }
+
+    /// Reports what hooks for prompts say.
+    async fn send_lines(&self, lines: Vec<Value>) {
+        for fields in lines {
+            self.ctx.send_system("informational", fields).await;
+        }
+    }
+
+    /// Leaves what hooks would not have in this turn to the next one.
+    fn release(&mut self) {
+        let (prompts, origins) = std::mem::take(&mut self.held);
+        let mut state = self.ctx.state();
+        prompts
+            .into_iter()
+            .rev()
+            .for_each(|prompt| state.queue.push_front(prompt));
+        state.wakes.extend(origins);
     }
 
     /// The prompt of a subagent, as the conversation with it begins.

@@ -62,6 +62,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         hosts::hosts(),
         inputs::inputs(),
         occasions::occasions(),
+        occasions::decisions(),
         outputs::outputs(),
         owned::owned_tasks(),
         requests::requests(),

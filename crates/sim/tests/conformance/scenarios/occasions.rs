@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{CALL, ECHO, TOUCH, allow, nothing};
+use super::{CALL, ECHO, TOUCH, WAIT, allow, nothing};
 use crate::scenario::{Reply, Scenario};
 
 /// All events for which a callback can be registered.
@@ -61,7 +61,7 @@ fn all(name: &'static str) -> Scenario {
         .answer("can_use_tool", allow)
 }
 
-fn only(name: &'static str, event: &str, answer: fn(&Value) -> Option<Reply>) -> Scenario {
+fn only(name: &str, event: &str, answer: fn(&Value) -> Option<Reply>) -> Scenario {
     Scenario::with_initialize(name, registrations(&[event]))
         .answer("hook_callback", answer)
         .answer("can_use_tool", allow)
@@ -158,4 +158,101 @@ pub(super) fn occasions() -> Vec<Scenario> {
             .file(".claude/commands/greet.md", "---\ndescription: Greets\nargument-hint: \"[whom]\"\n---\n%say hello to $ARGUMENTS\n")
             .turn("/greet you and me"),
     ]
+}
+
+/// Answers for another event than that of the hook.
+fn misnamed(_: &Value) -> Option<Reply> {
+    let output = json!({"hookEventName": "PostToolUse", "additionalContext": "x"});
+    Some(Reply::Payload(json!({"hookSpecificOutput": output})))
+}
+
+/// Refuses prompts that are no directives: those that are folded in, and the ends of tasks.
+fn refuses_others(request: &Value) -> Option<Reply> {
+    let prompt = request["input"]["prompt"].as_str().unwrap_or_default();
+    Some(Reply::Payload(if prompt.starts_with('%') {
+        json!({})
+    } else {
+        json!({"decision": "block", "reason": "no"})
+    }))
+}
+
+/// What else hooks decide about, and answers that are none.
+pub(super) fn decisions() -> Vec<Scenario> {
+    let agent = CALL.replace("RB", "false");
+    let waits =
+        "%tool Bash {\"command\": \"until [ -e go ]; do sleep 0.1; done\", \"run_in_background\": true}";
+    let mut all: Vec<Scenario> = [
+        "UserPromptSubmit",
+        "PostToolBatch",
+        "Stop",
+        "SubagentStart",
+        "SubagentStop",
+    ]
+    .into_iter()
+    .map(|event| {
+        let name = format!("answer_for_another_event_at_{event}");
+        only(&name, event, misnamed).turn(&format!("{ECHO}\n{agent}\n%say done"))
+    })
+    .collect();
+    all.push(
+        only("hook_lets_the_model_try_again", "PermissionDenied", |_| {
+            let output = json!({"hookEventName": "PermissionDenied", "retry": true});
+            Some(Reply::Payload(json!({"hookSpecificOutput": output})))
+        })
+        .flags("--permission-mode plan")
+        .turn(&format!("{TOUCH}\n%say done")),
+    );
+    all.push(
+        only("hook_gives_an_input_that_does_not_fit", "PreToolUse", |_| {
+            let output = json!({"hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": {"command": 5}});
+            Some(Reply::Payload(json!({"hookSpecificOutput": output})))
+        })
+        .turn(&format!("{TOUCH}\n%say done")),
+    );
+    for (name, answer) in [
+        ("hears", nothing as fn(&Value) -> Option<Reply>),
+        ("refuses", refuses_others),
+    ] {
+        all.push(
+            only(
+                &format!("hook_{name}_a_folded_prompt"),
+                "UserPromptSubmit",
+                answer,
+            )
+            .flags("--allowedTools Bash")
+            .prompt_with(1, &format!("{WAIT}\n%say done"), json!({}))
+            .until_file("runs")
+            .prompt_with(2, "and this", json!({}))
+            .until("command_lifecycle/queued")
+            .until("command_lifecycle/queued")
+            .make_file("go")
+            .until("result"),
+        );
+        all.push(
+            only(
+                &format!("hook_{name}_the_end_of_a_task"),
+                "UserPromptSubmit",
+                answer,
+            )
+            .flags("--allowedTools Bash")
+            .turn(&format!("{waits}\n%say done"))
+            .make_file("go")
+            .until("result"),
+        );
+        all.push(
+            only(
+                &format!("hook_{name}_the_end_of_a_task_in_a_turn"),
+                "UserPromptSubmit",
+                answer,
+            )
+            .flags("--allowedTools Bash")
+            .prompt(&format!("{waits}\n{}\n%say done", WAIT.replace("go", "on")))
+            .until_file("runs")
+            .make_file("go")
+            .until("system/task_notification")
+            .make_file("on")
+            .until("result"),
+        );
+    }
+    all
 }

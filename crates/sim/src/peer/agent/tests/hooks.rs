@@ -77,6 +77,13 @@ async fn pre_tool_use_decides() {
             "changed",
             false,
         ),
+        (
+            json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow",
+                "updatedInput": {"command": 5}}}),
+            "A hook changed the input of Bash to one that the tool refuses: Bash failed due to the following issue:\nThe \
+             parameter `command` type is expected as `string` but provided as `number`",
+            false,
+        ),
     ] {
         assert_eq!(
             pre_tool_use(answer.clone()).await,
@@ -210,4 +217,62 @@ async fn an_interrupt_takes_a_callback_back() {
             "result/error_during_execution",
         ]
     );
+}
+
+/// What an answer for another event does to a turn that calls a tool and an agent.
+#[tokio::test(start_paused = true)]
+async fn an_answer_for_another_event_ends_what_it_was_asked_about() {
+    let answer = json!({"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": "x"}});
+    let prompt = "%tool Bash {\"command\": \"echo hi\"}\n%tool Agent {\"description\": \"d\", \"prompt\": \"%say below\", \
+                  \"subagent_type\": \"general-purpose\", \"run_in_background\": false}\n%say done";
+    for (event, ends, called) in [
+        ("UserPromptSubmit", true, 1),
+        ("PostToolBatch", true, 1),
+        ("Stop", false, 1),
+        ("SubagentStop", false, 1),
+        ("SubagentStart", false, 1),
+        ("PostToolUse", false, 2),
+    ] {
+        let mut hand = hooked(on(event)).await;
+        hand.prompt(prompt).await;
+        let (mut calls, mut agent) = (0, None);
+        let result = loop {
+            let line = hand.next().await;
+            match running::kind(&line).as_str() {
+                "control_request/hook_callback" => {
+                    calls += 1;
+                    hand.answer(&line, answer.clone()).await;
+                }
+                "system/task_notification" => agent = Some(line["status"].clone()),
+                kind if kind.starts_with("result/") => break line,
+                _ => {}
+            }
+        };
+        assert_eq!(calls, called, "{event}");
+        assert_eq!(result["subtype"] == "error_during_execution", ends, "{event}");
+        let fails = event == "SubagentStart";
+        assert_eq!(agent.is_some_and(|status| status == "failed"), fails, "{event}");
+        let (exit, _) = hand.end().await;
+        assert_eq!(exit, Exit::Code(i32::from(ends)), "{event}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_is_told_of_a_call_that_nobody_can_check() {
+    let mut hand = Hand::new(Agent::builder().permission_mode("plan"));
+    hand.request(json!({"subtype": "initialize", "hooks": on("PermissionDenied")}))
+        .await;
+    hand.prompt("%tool Bash {\"command\": \"touch x\"}\n%say done")
+        .await;
+    let callback = hand.until("control_request/hook_callback").await;
+    assert_eq!(callback["request"]["input"]["reason"], "Classifier unavailable");
+    let answer = json!({"hookSpecificOutput": {"hookEventName": "PermissionDenied", "retry": true}});
+    hand.answer(&callback, answer).await;
+    assert_eq!(
+        hand.until("user").await["message"]["content"][0]["is_error"],
+        true
+    );
+    assert_eq!(hand.until("user").await["isSynthetic"], true);
+    hand.until("result/success").await;
+    hand.end().await;
 }

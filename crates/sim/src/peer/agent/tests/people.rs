@@ -65,6 +65,24 @@ async fn a_plan_is_written_and_approved() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn plans_are_kept_in_the_configuration_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("plans/fox.md");
+    let input = json!({"file_path": path, "content": "1. do it"});
+    let mut hand = Hand::ready(Agent::builder().config_dir(directory.path())).await;
+    hand.prompt(&format!(
+        "%tool EnterPlanMode {{}}\n%tool Write {input}\n%tool ExitPlanMode {{}}\n%say done"
+    ))
+    .await;
+    let question = hand.until("control_request/can_use_tool").await;
+    assert_eq!(question["request"]["tool_name"], "ExitPlanMode");
+    assert_eq!(question["request"]["input"]["planFilePath"], json!(path));
+    hand.answer(&question, json!({"behavior": "allow"})).await;
+    hand.until("result/success").await;
+    hand.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn hooks_behind_tools_and_behind_failures() {
     let mut hand = Hand::new(Agent::builder());
     let on = |id: &str| json!([{"hookCallbackIds": [id]}]);
