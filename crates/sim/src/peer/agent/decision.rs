@@ -133,8 +133,8 @@ impl Why {
 
 /// Tools that the CLI never asks about.
 const UNASKED: WordList = WordList(
-    "CronCreate CronDelete CronList EnterPlanMode EnterWorktree ExitWorktree ListAgents ReportFindings \
-     ScheduleWakeup SendMessage TaskCreate TaskGet TaskList TaskStop TaskUpdate TodoWrite ToolSearch",
+    "CronCreate CronDelete CronList EnterPlanMode EnterWorktree ExitWorktree ListAgents ListMcpResourcesTool \
+     ReadMcpResourceDirTool ReadMcpResourceTool ReportFindings ScheduleWakeup SendMessage TaskCreate TaskGet TaskList TaskStop TaskUpdate TodoWrite ToolSearch",
 );
 
 /// What rules look at in a call.

@@ -188,6 +188,9 @@ impl Turn {
 
     /// Writes the result.
     pub(super) async fn finish(mut self, end: Option<End>) {
+        if let Some(End::Misnamed(text)) = &end {
+            return self.ctx.crash(text).await;
+        }
         let mut fields = Map::new();
         if matches!(end, Some(End::Budget(_))) {
             // Of such a turn the CLI tells no usage.
@@ -197,26 +200,13 @@ impl Turn {
         let mut set = |key: &str, value: Value| fields.insert(key.to_owned(), value);
         let asked = !matches!(
             end,
-            Some(
-                End::NoQuery(_)
-                    | End::Local { .. }
-                    | End::Unexpanded(_)
-                    | End::NotSimulated(_)
-                    | End::Misnamed(_)
-            )
+            Some(End::NoQuery(_) | End::Local { .. } | End::Unexpanded(_) | End::NotSimulated(_))
         );
         let is_success = verdict.subtype == "success";
         if is_success {
             set("result", json!(verdict.text));
         } else {
-            let mut errors = vec![verdict.text];
-            if matches!(end, Some(End::Misnamed(_))) {
-                errors.push(
-                    "[session_crash] error_name=Error api_error_status=none cause_name=none".to_owned(),
-                );
-                self.ctx.state().exit_after_turn = Some(Exit::Code(1));
-            }
-            set("errors", json!(errors));
+            set("errors", json!([verdict.text]));
         }
         set("subtype", json!(verdict.subtype));
         set("is_error", json!(verdict.failed));
@@ -293,6 +283,21 @@ impl Turn {
 }
 
 impl Context {
+    /// Ends the process with a result, for something that the CLI does not survive.
+    async fn crash(&self, text: &str) {
+        let more = "[session_crash] error_name=Error api_error_status=none cause_name=none";
+        let mut line = payload::crashed(json!([text, more]));
+        {
+            let mut state = self.state();
+            line["result_index"] = json!(state.results);
+            state.results += 1;
+            let since = std::mem::take(&mut state.used_since);
+            line["model_usage_since_last_result"] = cost::by_model(&since);
+            state.exit_after_turn = Some(Exit::Code(1));
+        }
+        self.send_stamped(line).await;
+    }
+
     /// Sends what turns have ended with. Behind the end of the input results wait for agents in the background, unless the
     /// process ends.
     pub(super) async fn send_results(&self, ends: bool) {

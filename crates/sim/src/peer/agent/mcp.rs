@@ -30,6 +30,8 @@ pub(super) struct Server {
     tools: Vec<Value>,
     /// The prompts of the server, which are slash commands.
     prompts: Vec<Value>,
+    /// The resources of the server, once the model has asked for them; nothing for a server without any.
+    resources: Option<Option<Vec<Value>>>,
     next_id: u64,
     /// Whether the server came by `mcp_set_servers`.
     dynamic: bool,
@@ -524,11 +526,12 @@ async fn handshake(ctx: &Context, name: &str, mut first: Option<oneshot::Receive
 async fn settle(ctx: &Context, name: &str, connected: Option<Connected>) {
     if let Some(server) = ctx.state().server_mut(name) {
         match connected {
-            Some((info, tools, prompts)) => {
+            Some(connected) => {
                 server.status = Status::Connected;
-                server.info = info;
-                server.tools = tools;
-                server.prompts = prompts;
+                server.info = connected.info;
+                server.tools = connected.tools;
+                server.prompts = connected.prompts;
+                server.resources = connected.has_resources.then_some(None);
             }
             None => server.status = Status::Failed,
         }
@@ -538,7 +541,12 @@ async fn settle(ctx: &Context, name: &str, connected: Option<Connected>) {
 }
 
 /// What a server says of itself, its tools and its prompts.
-type Connected = (Value, Vec<Value>, Vec<Value>);
+struct Connected {
+    info: Value,
+    tools: Vec<Value>,
+    prompts: Vec<Value>,
+    has_resources: bool,
+}
 
 /// Tells the host of its slash commands, if prompts of servers have come or gone.
 pub(super) async fn tell_commands(ctx: &Context) {
@@ -556,6 +564,20 @@ pub(super) struct McpPrompt {
     pub(super) name: String,
     server: String,
     prompt: Value,
+}
+
+/// The names of the servers that are connected.
+pub(super) fn connected(servers: &[Server]) -> impl Iterator<Item = &str> {
+    let connected = servers.iter().filter(|server| server.status == Status::Connected);
+    connected.map(|server| server.name.as_str())
+}
+
+/// The names of those that have resources.
+pub(super) fn with_resources(servers: &[Server]) -> impl Iterator<Item = &str> {
+    let have = servers
+        .iter()
+        .filter(|server| server.status == Status::Connected && server.resources.is_some());
+    have.map(|server| server.name.as_str())
 }
 
 /// The prompts of all servers.
@@ -613,14 +635,40 @@ async fn attempt(ctx: &Context, name: &str, answer: oneshot::Receiver<HostReply>
         _ => return None,
     }
     let tools = list(ctx, name, "tools").await?;
-    let prompts = match &initialized["capabilities"]["prompts"] {
-        Value::Null => Vec::new(),
-        _ => list(ctx, name, "prompts").await.unwrap_or_default(),
+    let has = |what: &str| !initialized["capabilities"][what].is_null();
+    // Those of servers of the host are no commands.
+    let prompts = match has("prompts") && pipe_of(ctx, name).is_some() {
+        true => list(ctx, name, "prompts").await.unwrap_or_default(),
+        false => Vec::new(),
     };
-    Some((initialized["serverInfo"].clone(), tools, prompts))
+    Some(Connected {
+        info: initialized["serverInfo"].clone(),
+        tools,
+        prompts,
+        has_resources: has("resources"),
+    })
 }
 
-/// What a server has of this kind: `tools` or `prompts`.
+/// The resources of a server, which it is asked for once.
+pub(super) async fn resources(ctx: &Context, name: &str) -> Vec<Value> {
+    let known = ctx
+        .state()
+        .server(name)
+        .and_then(|server| server.resources.clone());
+    match known {
+        None => Vec::new(),
+        Some(Some(known)) => known,
+        Some(None) => {
+            let listed = list(ctx, name, "resources").await;
+            if let Some(server) = ctx.state().server_mut(name) {
+                server.resources = Some(listed.clone());
+            }
+            listed.unwrap_or_default()
+        }
+    }
+}
+
+/// What a server has of this kind: `tools`, `prompts` or `resources`.
 async fn list(ctx: &Context, name: &str, what: &str) -> Option<Vec<Value>> {
     let (_, answer) = call(ctx, name, &format!("{what}/list"), Value::Null).await;
     let listed = tokio::time::timeout(TIMEOUT, result(answer)).await.ok()?.ok()?;
@@ -764,17 +812,23 @@ pub(super) async fn run(ctx: &Context, found: &FoundTool, input: &Value, tool_us
     outcome
 }
 
+/// Whether a text could be data.
+fn is_base64(text: &Value) -> bool {
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || b"+/= \t\r\n".contains(&byte);
+    text.as_str().is_some_and(|text| text.bytes().all(is_digit))
+}
+
 /// The place in a result at which something stands that is no content; none if there is nothing of the kind.
 fn malformed(result: &Value) -> Option<String> {
     let is_block = |block: &Value| {
         let has = |value: &Value, keys: &[&str]| keys.iter().all(|key| value[*key].is_string());
         match block["type"].as_str() {
             Some("text") => has(block, &["text"]),
-            Some("image" | "audio") => has(block, &["data", "mimeType"]),
+            Some("image" | "audio") => has(block, &["data", "mimeType"]) && is_base64(&block["data"]),
             Some("resource_link") => has(block, &["uri", "name"]),
             Some("resource") => {
                 let resource = &block["resource"];
-                has(resource, &["uri"]) && (has(resource, &["text"]) || has(resource, &["blob"]))
+                has(resource, &["uri"]) && (has(resource, &["text"]) || is_base64(&resource["blob"]))
             }
             _ => false,
         }
@@ -788,11 +842,38 @@ fn malformed(result: &Value) -> Option<String> {
     }
 }
 
-/// Whether data is a picture, by what it begins with.
-fn is_picture(data: &[u8]) -> bool {
+/// The kind of picture that data is, by what it begins with.
+fn picture_kind(data: &[u8]) -> Option<&'static str> {
     let begins = |beginning: &[u8]| data.starts_with(beginning);
-    let is_webp = begins(b"RIFF") && data.get(8..12) == Some(b"WEBP");
-    is_webp || begins(b"\x89PNG") || begins(b"\xFF\xD8\xFF") || begins(b"GIF8")
+    if begins(b"RIFF") && data.get(8..12) == Some(b"WEBP") {
+        return Some("image/webp");
+    }
+    let kinds: [(&[u8], _); 3] = [
+        (b"\x89PNG", "image/png"),
+        (b"\xFF\xD8\xFF", "image/jpeg"),
+        (b"GIF8", "image/gif"),
+    ];
+    let kind = kinds.into_iter().find(|(beginning, _)| begins(beginning));
+    kind.map(|(_, kind)| kind)
+}
+
+/// A picture, as the model gets it, and where it is kept.
+fn picture(ctx: &Context, kind: &str, data: &str) -> [Value; 2] {
+    let text = |text: String| json!({"type": "text", "text": text});
+    let (path, bytes) = saved(ctx, kind, data);
+    match picture_kind(&bytes) {
+        Some(kind) => {
+            let source = json!({"type": "base64", "media_type": kind, "data": data});
+            [
+                json!({"type": "image", "source": source}),
+                text(format!("[Image: source: {path}]")),
+            ]
+        }
+        None => [
+            text("[Image could not be processed: the data is no PNG, JPEG, GIF or WebP]".to_owned()),
+            text(format!("[Image source: {path}]")),
+        ],
+    }
 }
 
 /// A link to a resource, as the host gets it.
@@ -804,43 +885,43 @@ fn link(block: &Value) -> Value {
     link
 }
 
+/// Keeps data in a file. Gives the path of the file, and the bytes.
+fn saved(ctx: &Context, kind: &str, data: &str) -> (String, Vec<u8>) {
+    let end = match kind.rsplit('/').next().unwrap_or_default() {
+        "octet-stream" | "" => "bin",
+        end => end,
+    };
+    let path = format!("{}.{end}", ctx.result_file().trim_end_matches(".txt"));
+    let bytes = STANDARD.decode(data).unwrap_or_default();
+    if ctx.config.real_tools {
+        // Without the file the host still knows what was to be in it.
+        let _ = Path::new(&path).parent().map(std::fs::create_dir_all);
+        let _ = std::fs::write(&path, &bytes);
+    }
+    (path, bytes)
+}
+
+/// Keeps a resource that is no text in a file. Gives the path of the file, and what the model reads of the resource.
+pub(super) fn keep_blob(ctx: &Context, server: &str, resource: &Value) -> (String, String) {
+    let field = |key: &str| resource[key].as_str().unwrap_or_default();
+    let (uri, kind) = (field("uri"), field("mimeType"));
+    let (path, bytes) = saved(ctx, kind, field("blob"));
+    let size = bytes.len();
+    let text =
+        format!("[Resource from {server} at {uri}] Binary content ({kind}, {size} bytes) saved to {path}");
+    (path, text)
+}
+
 /// A block of a result, as the model gets it. What is no text is kept in a file.
 fn shown(ctx: &Context, server: &str, block: &Value) -> Vec<Value> {
     let text = |text: String| json!({"type": "text", "text": text});
     let field = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
     let kind = field(block, "mimeType");
     let data = field(block, "data");
-    let saved = |kind: &str, data: &str| {
-        let end = match kind.rsplit('/').next().unwrap_or_default() {
-            "octet-stream" | "" => "bin",
-            end => end,
-        };
-        let path = format!("{}.{end}", ctx.result_file().trim_end_matches(".txt"));
-        let bytes = STANDARD.decode(data).unwrap_or_default();
-        if ctx.config.real_tools {
-            // Without the file the host still knows what was to be in it.
-            let _ = Path::new(&path).parent().map(std::fs::create_dir_all);
-            let _ = std::fs::write(&path, &bytes);
-        }
-        (path, bytes)
-    };
     match block["type"].as_str() {
-        Some("image") => {
-            let (path, bytes) = saved(&kind, &data);
-            if !is_picture(&bytes) {
-                return vec![
-                    text("[Image could not be processed: the data is no PNG, JPEG, GIF or WebP]".to_owned()),
-                    text(format!("[Image source: {path}]")),
-                ];
-            }
-            let source = json!({"type": "base64", "media_type": kind, "data": data});
-            vec![
-                json!({"type": "image", "source": source}),
-                text(format!("[Image: source: {path}]")),
-            ]
-        }
+        Some("image") => picture(ctx, &kind, &data).to_vec(),
         Some("audio") => {
-            let (path, bytes) = saved(&kind, &data);
+            let (path, bytes) = saved(ctx, &kind, &data);
             let size = bytes.len();
             let what = format!("Binary content ({kind}, {size} bytes) saved to {path}");
             vec![text(format!("[Audio from {server}] {what}"))]
@@ -852,17 +933,13 @@ fn shown(ctx: &Context, server: &str, block: &Value) -> Vec<Value> {
             );
             vec![text(format!("[Resource from {server} at {uri}] {said}"))]
         }
-        Some("resource") => {
-            let (uri, kind) = (
-                field(&block["resource"], "uri"),
-                field(&block["resource"], "mimeType"),
-            );
-            let (path, bytes) = saved(&kind, &field(&block["resource"], "blob"));
-            let size = bytes.len();
-            vec![text(format!(
-                "[Resource from {server} at {uri}] Binary content ({kind}, {size} bytes) saved to {path}"
-            ))]
+        Some("resource") if field(&block["resource"], "mimeType").starts_with("image/") => {
+            let resource = &block["resource"];
+            let whose = format!("[Resource from {server} at {}]", field(resource, "uri"));
+            let [shown, place] = picture(ctx, &field(resource, "mimeType"), &field(resource, "blob"));
+            vec![text(whose), shown, place]
         }
+        Some("resource") => vec![text(keep_blob(ctx, server, &block["resource"]).1)],
         Some("text") => {
             let mut text = text(field(block, "text"));
             text.put("_meta", block.get("_meta"));

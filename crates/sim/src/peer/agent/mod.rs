@@ -55,6 +55,7 @@ mod pipe;
 mod plans;
 mod played;
 mod reads;
+mod resources;
 mod rules;
 mod runners;
 mod sed;

@@ -128,6 +128,15 @@ pub(in crate::peer) fn usage_so_far(input: u64, output: u64) -> Value {
     json!({"input_tokens": input, "output_tokens": output, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0})
 }
 
+/// The result of a session that has ended with these errors.
+pub(super) fn crashed(errors: Value) -> Value {
+    json!({
+        "type": "result", "subtype": "error_during_execution", "duration_ms": 0, "duration_api_ms": 0, "is_error": true,
+        "num_turns": 0, "stop_reason": null, "total_cost_usd": 0, "usage": usage(0, 0), "modelUsage": {},
+        "permission_denials": [], "errors": errors, "result_index": 0,
+    })
+}
+
 /// The `usage` object of a `result`.
 pub(in crate::peer) fn usage(input: u64, output: u64) -> Value {
     json!({

@@ -127,11 +127,7 @@ async fn refuse_to_open(ctx: &Context, failed: transcript::LoadFailure) -> Exit 
         if let Some(id) = failed.session_id {
             ctx.state().session_id = id;
         }
-        let mut line = json!({
-            "type": "result", "subtype": "error_during_execution", "duration_ms": 0, "duration_api_ms": 0,
-            "is_error": true, "num_turns": 0, "stop_reason": null, "total_cost_usd": 0, "usage": payload::usage(0, 0),
-            "modelUsage": {}, "permission_denials": [], "errors": [failed.text], "result_index": 0,
-        });
+        let mut line = payload::crashed(json!([failed.text]));
         line.put("startup_failure_reason", failed.reason);
         ctx.send_stamped(line).await;
     }

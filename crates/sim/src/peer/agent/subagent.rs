@@ -620,12 +620,19 @@ async fn run(turn: &mut Turn, woken_by: Option<Vec<u64>>) -> Result<(), End> {
     let Some(agent) = turn.agent.clone() else {
         return Ok(());
     };
-    let (context, failed) = turn.agent_starts().await?;
+    let (context, failed, misnamed) = match turn.agent_starts().await {
+        Ok((context, failed)) => (context, failed, None),
+        Err(end @ End::Misnamed(_)) => (Vec::new(), Vec::new(), Some(end)),
+        Err(end) => return Err(end),
+    };
     turn.ctx.keep(|transcript| transcript.describe(&agent, false));
     if woken_by.is_none() {
         let content = json!([{"type": "text", "text": agent.prompt}]);
         let is_shown = !agent.background && (agent.parent.is_none() || agent.shows_text());
         turn.say_prompt(content, &agent.prompt, is_shown).await;
+    }
+    if let Some(end) = misnamed {
+        return Err(end);
     }
     for (callback_id, blocks) in failed {
         turn.ctx.send_failed("SubagentStart", &callback_id, blocks).await;

@@ -19,7 +19,8 @@ use super::shell::{self, ShellCommand};
 use super::subagent::is_agent_tool;
 use super::turn::INTERRUPTED;
 use super::{
-    Config, bash, decision, disk, mcp, not_simulated, payload, permission, plans, structured, todos,
+    Config, bash, decision, disk, mcp, not_simulated, payload, permission, plans, resources, structured,
+    todos,
 };
 use crate::fields::JsonFields as _;
 
@@ -60,6 +61,14 @@ fn chosen(config: &Config, state: &AgentState) -> Vec<String> {
         }
         if decision::disallowed(rules, "Bash") {
             tools.retain(|tool| tool != "Monitor");
+        }
+        if mcp::with_resources(&state.servers).next().is_some() {
+            for new in resources::TOOLS {
+                let place = tools
+                    .iter()
+                    .position(|tool| tool.as_str() > new && tool != "Task");
+                tools.insert(place.unwrap_or(tools.len()), new.to_owned());
+            }
         }
         return tools;
     };
@@ -478,6 +487,8 @@ async fn execute(
         "Write" => disk::write(&ctx, &by, &input, real).await,
         "Edit" => disk::edit(&ctx, &by, &input, real).await,
         "TaskStop" => background::stop_by_model(&ctx, by.as_deref(), &input).await,
+        "ListMcpResourcesTool" => resources::list(&ctx, &input).await,
+        "ReadMcpResourceTool" => resources::read(&ctx, &input).await,
         "AskUserQuestion" => plans::answered(&input),
         "EnterPlanMode" => plans::switch(&ctx, true).await,
         "ExitPlanMode" => plans::switch(&ctx, false).await,

@@ -458,7 +458,42 @@ fn mcp() -> Vec<Scenario> {
         with("mcp_status")
             .turn("%say hello")
             .control(json!({"subtype": "mcp_status"})),
+        mcp_server("mcp_resources")
+            .answer("mcp_message", with_resources)
+            .turn(concat!(
+                "%tool ListMcpResourcesTool {}\n",
+                "%tool ListMcpResourcesTool {\"server\": \"calc\"}\n",
+                "%tool ReadMcpResourceTool {\"server\": \"calc\", \"uri\": \"x://text\"}\n",
+                "%tool ReadMcpResourceTool {\"server\": \"calc\", \"uri\": \"x://data\"}\n",
+                "%tool ReadMcpResourceTool {\"server\": \"none\", \"uri\": \"x://data\"}\n",
+                "%say done",
+            )),
     ]
+}
+
+/// A server that also has resources, and prompts.
+fn with_resources(request: &Value) -> Option<Reply> {
+    let message = &request["message"];
+    let uri = &message["params"]["uri"];
+    let result = match message["method"].as_str()? {
+        "initialize" => json!({
+            "protocolVersion": "2025-06-18", "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
+            "serverInfo": {"name": "calc", "version": "1.0.0"},
+        }),
+        "tools/list" => json!({"tools": []}),
+        "resources/list" => json!({"resources": [
+            {"uri": "x://text", "name": "text", "mimeType": "text/plain", "description": "A text"},
+            {"uri": "x://data", "name": "data"},
+        ]}),
+        "resources/read" if *uri == "x://text" => {
+            json!({"contents": [{"uri": uri, "mimeType": "text/plain", "text": "hi"}]})
+        }
+        "resources/read" => json!({"contents": [{"uri": uri, "mimeType": "image/png", "blob": "aGk="}]}),
+        _ => json!({}),
+    };
+    Some(Reply::Payload(
+        json!({"mcp_response": {"jsonrpc": "2.0", "id": message["id"], "result": result}}),
+    ))
 }
 
 fn control() -> Vec<Scenario> {

@@ -184,3 +184,43 @@ async fn servers_come_and_go() {
         "mcp_set_servers: servers must be an object of config objects"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn resources_are_listed_once_and_read() {
+    let mut hand = Hand::new(Agent::builder());
+    hand.request(json!({"subtype": "initialize", "sdkMcpServers": ["calc"]}))
+        .await;
+    let first = hand.mcp("initialize").await;
+    hand.until("control_response/success").await;
+    hand.prompt(
+        "%tool ListMcpResourcesTool {}\n%tool ListMcpResourcesTool {\"server\":\"calc\"}\n%tool ReadMcpResourceTool \
+         {\"server\":\"calc\",\"uri\":\"x://a\"}\n%tool ReadMcpResourceTool {\"server\":\"other\",\"uri\":\"x://a\"}\n%say done",
+    )
+    .await;
+    let result = json!({
+        "protocolVersion": "2025-11-25", "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
+        "serverInfo": {"name": "calc", "version": "1.0.0"},
+    });
+    hand.mcp_answer(&first, result).await;
+    let notification = hand.mcp("notifications/initialized").await;
+    hand.answer(&notification, json!({})).await;
+    let list = hand.mcp("tools/list").await;
+    hand.mcp_answer(&list, json!({"tools": []})).await;
+    // Prompts of servers of the host are no commands, and nobody asks for them.
+    let list = hand.mcp("resources/list").await;
+    let resource = json!({"uri": "x://a", "name": "a", "size": 4});
+    hand.mcp_answer(&list, json!({"resources": [resource]})).await;
+    for _ in 0..2 {
+        let listed = hand.until("user").await["message"]["content"][0]["content"].clone();
+        assert_eq!(listed, "[{\"name\":\"a\",\"uri\":\"x://a\",\"server\":\"calc\"}]");
+    }
+    let read = hand.mcp("resources/read").await;
+    let content = json!({"uri": "x://a", "text": "body"});
+    hand.mcp_answer(&read, json!({"contents": [content]})).await;
+    let read = hand.until("user").await["message"]["content"][0]["content"].clone();
+    assert_eq!(read, "{\"contents\":[{\"uri\":\"x://a\",\"text\":\"body\"}]}");
+    let refused = hand.until("user").await["message"]["content"][0]["content"].clone();
+    assert_eq!(refused, "Server \"other\" not found. Available servers: calc");
+    hand.until("result/success").await;
+    hand.end().await;
+}
