@@ -232,19 +232,19 @@ impl Conn {
             .unwrap_or_else(|| Error::new(Kind::Closed))
     }
 
-    /// Writes a control line; waits for room, and no longer than the session lives.
-    pub(crate) async fn write_control(&self, bytes: Vec<u8>) -> Result<(), Error> {
-        self.write(&self.control, bytes).await
-    }
-
+    /// Writes a line; waits for room, and no longer than the session lives.
     async fn write(&self, queue: &mpsc::Sender<Vec<u8>>, bytes: Vec<u8>) -> Result<(), Error> {
         match queue.send(bytes).await {
             Ok(()) => Ok(()),
-            // The writer is gone, so the end is near: wait for it, since it has the cause.
-            Err(_) => Err(tokio::time::timeout(END_IS_NEAR, self.wait_ended())
-                .await
-                .unwrap_or_else(|_| self.end_error())),
+            Err(_) => Err(self.near_end().await),
         }
+    }
+
+    /// The error of the end, which is near if the writer is gone. It has the cause.
+    async fn near_end(&self) -> Error {
+        tokio::time::timeout(END_IS_NEAR, self.wait_ended())
+            .await
+            .unwrap_or_else(|_| self.end_error())
     }
 
     /// Sends a request and waits for the payload of its reply, `null` if it has none.
@@ -290,17 +290,21 @@ impl Conn {
         let mut open = RequestGuard {
             conn: self,
             id: &id,
-            written: false,
+            written: None,
         };
         let exchange = async {
-            match priority {
-                WritePriority::Ahead => self.write_control(line).await?,
-                WritePriority::BehindPrompts => {
-                    let _in_order = self.dispatching.lock().await;
-                    self.write(&self.prompts, line).await?;
-                }
+            let queue = match priority {
+                WritePriority::Ahead => &self.control,
+                WritePriority::BehindPrompts => &self.prompts,
+            };
+            {
+                let _in_order = match priority {
+                    WritePriority::Ahead => None,
+                    WritePriority::BehindPrompts => Some(self.dispatching.lock().await),
+                };
+                self.write(queue, line).await?;
             }
-            open.written = true;
+            open.written = Some(queue);
             let answer = answer.await.unwrap_or_else(|_| Err(self.end_error()));
             match &answer {
                 Ok(_) => tracing::debug!("answered"),
@@ -448,14 +452,16 @@ struct ControlRequestLine<'a> {
 struct RequestGuard<'a> {
     conn: &'a Arc<Conn>,
     id: &'a str,
-    written: bool,
+    /// The queue that has the request.
+    written: Option<&'a mpsc::Sender<OutgoingLine>>,
 }
 
 impl Drop for RequestGuard<'_> {
     fn drop(&mut self) {
-        if !self.conn.driver().forget(self.id) || !self.written {
+        let is_open = self.conn.driver().forget(self.id);
+        let Some(queue) = self.written.filter(|_| is_open) else {
             return;
-        }
+        };
         #[derive(Serialize)]
         struct Cancel<'a> {
             #[serde(rename = "type")]
@@ -466,8 +472,8 @@ impl Drop for RequestGuard<'_> {
             kind: "control_cancel_request",
             request_id: self.id,
         }) {
-            // With a full queue the cancellation is not sent; a later reply is dropped.
-            let _ = self.conn.control.try_send(bytes);
+            // In another queue it could overtake the request. With a full one it is not sent; a later reply is dropped.
+            let _ = queue.try_send(bytes);
         }
     }
 }

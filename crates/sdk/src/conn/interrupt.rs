@@ -32,9 +32,11 @@ impl Conn {
         let begun = tokio::time::timeout(deadline, begun)
             .await
             .map_err(|_| Error::timeout("writing the prompts before the interrupt", deadline))?
-            .flatten()
-            .ok_or_else(|| self.end_error())?;
-        self.end_turn(begun, request).await
+            .flatten();
+        match begun {
+            Some(begun) => self.end_turn(begun, request).await,
+            None => Err(self.near_end().await),
+        }
     }
 
     /// Holds prompts back and notes the interrupt of the current turn, if that is the one that is meant.

@@ -5,6 +5,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use outrigger::permissions::PermissionResult;
+use outrigger::testing::sim::fault::{At, Effect, Schedule};
+use outrigger::testing::{Faulty, Simulated};
 use outrigger::{Phase, Verdict};
 use outrigger_sim::peer::faulty::frames;
 use outrigger_sim::peer::{Match, Steps};
@@ -169,4 +171,21 @@ async fn a_request_that_is_withdrawn_ends_the_run() {
     // The ceiling does not count while the request is open.
     let run = timeout(2 * minute, session.wait_run_end(minute / 2)).await;
     run.expect("it wakes").unwrap();
+}
+
+/// Its writer is gone before its process is.
+#[tokio::test(start_paused = true)]
+async fn an_interrupt_of_a_cli_that_reads_nothing_more_says_how_it_ended() {
+    let cli = Simulated::agent(|agent| agent);
+    let schedule = Schedule::new(0).with(Effect::End {}, At::anywhere().input().nth(3));
+    let faulty = Faulty::new(cli.clone(), schedule).unwrap();
+    let session = cli.options().transport(faulty).start().await.unwrap();
+    let _turn = session.prompt("%slow 100 chunk=1\n%say abcdef").await.unwrap();
+    let asked = (session.mcp_status(), session.mcp_status(), async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        session.interrupt().await
+    });
+    let (_, _, interrupted) = tokio::join!(asked.0, asked.1, asked.2);
+    let error = interrupted.unwrap_err();
+    assert!(error.exit().is_some(), "{error}");
 }

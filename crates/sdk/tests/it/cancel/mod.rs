@@ -229,7 +229,15 @@ fn in_order(running: &Running, after: &str) {
     }
     let asked = ids(received(), "control_request");
     let cancelled = ids(received(), "control_cancel_request");
+    let place = |kind: &str, id: &String| {
+        let is_it = |line: &&serde_json::Value| line["type"] == kind && line["request_id"].to_string() == *id;
+        report.received().position(|line| is_it(&line))
+    };
     for id in &cancelled {
+        assert!(
+            place("control_request", id) < place("control_cancel_request", id),
+            "the cancellation of {id} has overtaken it: {after}"
+        );
         assert_eq!(
             (count(&asked, id), count(&cancelled, id)),
             (1, 1),
