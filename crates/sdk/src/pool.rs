@@ -323,8 +323,8 @@ impl Pool {
     /// A session: a claimed spare of this key, or one that is started with the key's options and the claim together, which takes
     /// as long as without a pool. [`Pooled::origin`] reports which.
     ///
-    /// A dead spare is never handed out: the pool tries the next, and finally starts a session. It replaces the spare in the
-    /// background.
+    /// A dead spare is never handed out: the pool tries the next, and finally starts a session. It does so at once if a spare does not
+    /// answer within the [control deadline](Options::control_deadline). It replaces the spare in the background.
     ///
     /// # Cancel safety
     /// Dropping the future ends the spare that it had taken, or the process that it had started.
@@ -368,7 +368,14 @@ impl Pool {
                         origin = PoolOrigin::Refused(problem.clone());
                         break;
                     }
-                    _ if error.is_closed() || error.is_timeout() => self.spare_failed(key, error),
+                    _ if error.is_closed() || error.is_timeout() => {
+                        let hangs = error.is_timeout();
+                        self.spare_failed(key, error);
+                        // The next may hang for as long, and meanwhile the pool starts others.
+                        if hangs {
+                            break;
+                        }
+                    }
                     _ => return Err(error),
                 },
             }

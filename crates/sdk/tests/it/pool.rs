@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger::options::{Auth, Launch, Secret};
+use outrigger::testing::sim::fault::{At, Effect, Schedule};
+use outrigger::testing::{Faulty, Simulated};
 use outrigger::transport::{BoxFuture, Connection, Pipes, Transport};
 use outrigger::{Agent, Claim, ClaimProblem, Options, Pool, PoolLimits, PoolOrigin, ReviveProblem, Session};
 use outrigger_sim::peer::{self, Match, Running, Signal, Steps};
@@ -115,6 +117,25 @@ fn a_pool_outlives_its_runtime() {
 
 fn roomy() -> PoolLimits {
     PoolLimits::default().memory(1 << 40).spares(64)
+}
+
+/// A pool goes on starting spares while it waits for one.
+#[tokio::test(start_paused = true)]
+async fn spares_that_hang_cost_one_deadline() {
+    let cli = Simulated::agent(|agent| agent);
+    let hangs = Schedule::new(0).with(Effect::Drop {}, At::kind("control_response").nth(2));
+    let faulty = Faulty::new(cli.clone(), hangs).unwrap();
+    let pool = Pool::new(roomy());
+    let deadline = Duration::from_secs(20);
+    let options = cli.options().transport(faulty).control_deadline(deadline);
+    let key = pool.keep(options.cwd("/"), 2).unwrap();
+    until("filling", || pool.stats().spares == 2).await;
+    let began = tokio::time::Instant::now();
+    let pooled = pool.get(&key, Claim::new("/")).await.unwrap();
+    assert!(matches!(pooled.origin, PoolOrigin::Cold), "{:?}", pooled.origin);
+    assert!(began.elapsed() < deadline * 2, "{:?}", began.elapsed());
+    says(&pooled.session, "hello").await;
+    pool.close().await;
 }
 
 #[tokio::test(start_paused = true)]
