@@ -143,7 +143,7 @@ impl Actor {
 
     /// Frames were dropped, perhaps the results of turns.
     pub(super) fn lagged(&mut self) {
-        self.settle_all();
+        self.results_lost();
         if let Some(session) = self.process.running().cloned() {
             self.lost_end = Some(Box::pin(async move {
                 // Background work alone is given no time. The end of the session is handled elsewhere.

@@ -178,6 +178,11 @@ impl<A> Prompts<A> {
         })
     }
 
+    /// The last attempt.
+    pub(crate) fn last_attempt(&self) -> Attempt {
+        Attempt(self.attempts)
+    }
+
     /// A prompt was sent with this uuid.
     pub(crate) fn sent_as(&mut self, attempt: Attempt, message: String) {
         let sent = self.open.iter_mut().filter_map(|open| open.sent.as_mut());

@@ -7,7 +7,7 @@ use outrigger_sim::peer::Signal;
 use serde_json::{Value, json};
 
 use crate::draft;
-use crate::editor::Editor;
+use crate::editor::{Editor, updates};
 use crate::schema::Version;
 use crate::subagents::agent;
 
@@ -172,9 +172,13 @@ async fn an_answer_to_another_prompt_than_the_withdrawn_one_counts() {
     editor.reply(&question, allow()).await;
     let (_, answer) = editor.until(waiting).await;
     assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer:#}");
-    let (_, answer) = editor.until(asking).await;
+    let (lines, answer) = editor.until(asking).await;
     assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer:#}");
     assert!(got(&cli, allows));
+    // The call is not cancelled with the prompt that waited behind it.
+    let ends = updates(&lines, "tool_call_update").into_iter();
+    let ends: Vec<&Value> = ends.map(|end| &end["status"]).collect();
+    assert_eq!(ends.last(), Some(&&json!("completed")), "{lines:#?}");
     editor.leave().await;
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use outrigger::SlowReader;
 use outrigger::testing::Simulated;
 use outrigger_acp::{Config, serve};
 use serde_json::{Value, json};
@@ -193,4 +194,47 @@ async fn an_editor_that_reads_slowly_in_the_end_gets_whole_lines() {
     let told: Value = serde_json::from_slice(&told).expect("a whole line");
     assert_eq!(told["id"], id);
     agent.await.expect("no panic").expect("it ends well");
+}
+
+/// Updates that cannot be merged, more than the pipe holds and may wait before it.
+fn many() -> String {
+    "%+tool Glob {\"pattern\": \"*\"}\n".repeat(400)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_whose_result_was_dropped_for_a_slow_editor_is_answered() {
+    let cli = simulated();
+    let options = cli.options().slow_reader(SlowReader::LeaveOut);
+    let mut editor = Editor::of_options(options.buffer_bytes(64 * 1024));
+    editor.initialize(json!({})).await;
+    let home = tempfile::tempdir().expect("a directory");
+    let (session, _) = editor.open(home.path()).await;
+    let text = format!("%say many\n{}%say after", many());
+    let id = editor.prompt(&session, &text).await;
+    // The paused clock advances only when no task can run: the pipe is full, and the turn over.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let (lines, answer) = editor.until(id).await;
+    assert!(!said(&lines).contains("after"), "its end was dropped");
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer:#}");
+    editor.leave().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_prompt_is_answered_behind_its_own_updates_however_late_the_editor_reads() {
+    let (mut editor, _cli) = Editor::simulated();
+    editor.initialize(json!({})).await;
+    let home = tempfile::tempdir().expect("a directory");
+    let (session, _) = editor.open(home.path()).await;
+    let text = format!("%say many\n{}%say after", many());
+    let mut prompts = vec![editor.prompt(&session, &text).await];
+    for number in 0..100 {
+        prompts.push(editor.prompt(&session, &format!("%say <{number}>")).await);
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for (number, id) in prompts.into_iter().enumerate().skip(1) {
+        let (lines, answer) = editor.until(id).await;
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer:#}");
+        assert!(said(&lines).ends_with(&format!("<{}>", number - 1)), "{lines:#?}");
+    }
+    editor.leave().await;
 }

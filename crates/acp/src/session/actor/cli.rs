@@ -52,6 +52,7 @@ impl Actor {
         self.lost_end = None;
         // The attempts end with the process.
         self.turns.running = JoinSet::new();
+        self.turns.open.clear();
         self.lookups = Lookups::new();
     }
 

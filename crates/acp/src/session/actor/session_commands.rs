@@ -134,6 +134,7 @@ impl Actor {
                 let id = turn.id().to_string();
                 self.updates.prompted(&id);
                 self.prompts.sent_as(attempt, id);
+                self.turns.open.push((attempt, turn.watch()));
                 self.turns.running.spawn(run(attempt, turn, stop));
             }
             // The end of the process follows, after which the prompt is sent again.

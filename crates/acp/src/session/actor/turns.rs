@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
 use outrigger::protocol::Frame;
-use outrigger::{Outcome, Turn};
+use outrigger::{Outcome, OutcomeWatch, Turn};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -28,13 +28,24 @@ pub(super) struct Turns {
     /// Each ends with its turn. They are tasks, since a cancelled turn has to end even while the session's task does not look at the
     /// ends of turns: the editor is behind then.
     pub(super) running: JoinSet<TurnEnd>,
+    /// The same turns, for an end that is handled right behind its result frame: frames of later turns may wait there, too.
+    pub(super) open: Vec<(Attempt, OutcomeWatch)>,
     /// Turns that ended, but whose result frame has not been read.
     ended: Vec<TurnEnd>,
     /// The uuids of the last result frames.
     results: VecDeque<String>,
+    /// The last attempt whose result frame may have been dropped.
+    lagged: Option<Attempt>,
 }
 
 impl Turns {
+    /// Whether the result frame of a turn that ended is still to be read.
+    fn waits_for_result(&self, end: &TurnEnd) -> bool {
+        let is_read = |uuid: &str| self.results.iter().any(|seen| seen == uuid);
+        let is_dropped = self.lagged.is_some_and(|last| end.0 <= last);
+        !is_dropped && result_uuid(end).is_some_and(|uuid| !is_read(uuid))
+    }
+
     /// A result frame was read: returns the turns that waited for it.
     pub(super) fn reported(&mut self, uuid: &str) -> Vec<TurnEnd> {
         if self.results.len() == RESULTS {
@@ -42,8 +53,12 @@ impl Turns {
         }
         self.results.push_back(uuid.to_owned());
         let is_it = |end: &TurnEnd| result_uuid(end) == Some(uuid);
-        let (reported, ended) = std::mem::take(&mut self.ended).into_iter().partition(is_it);
-        self.ended = ended;
+        let mut reported: Vec<TurnEnd> = self.ended.extract_if(.., |end| is_it(end)).collect();
+        let now = self
+            .open
+            .iter()
+            .filter_map(|(attempt, watch)| Some((*attempt, watch.now()?)));
+        reported.extend(now.filter(is_it));
         reported
     }
 }
@@ -119,8 +134,8 @@ impl Actor {
         {
             return;
         }
-        self.show(|updates| updates.cancelled());
         let ended = self.prompts.give_up_cancelled();
+        self.end_cancelled_calls();
         if self.link.is_some() {
             // The host ends its process itself. A prompt that waits behind those of others is interrupted once it runs.
             return self.answer_cancelled(ended);
@@ -152,14 +167,22 @@ impl Actor {
         }
     }
 
+    /// Ends the calls of a cancelled turn. The prompt may have waited behind another turn, whose calls go on.
+    fn end_cancelled_calls(&mut self) {
+        if self.prompts.of_turn().next().is_none() && !self.activity.has_own() {
+            self.show(|updates| updates.cancelled());
+        }
+    }
+
     pub(super) fn turn_ended(&mut self, end: TurnEnd) {
+        self.turns.open.retain(|(attempt, _)| *attempt != end.0);
         // If the process ended, its frames come first, and then its own end, which ends all turns.
         if end.1.as_ref().is_err_and(outrigger::Error::is_closed) {
             return;
         }
-        match result_uuid(&end) {
-            Some(uuid) if !self.turns.results.iter().any(|seen| seen == uuid) => self.turns.ended.push(end),
-            _ => self.settle(end),
+        match self.turns.waits_for_result(&end) {
+            true => self.turns.ended.push(end),
+            false => self.settle(end),
         }
     }
 
@@ -174,7 +197,7 @@ impl Actor {
         let was_cancelled =
             prompt.cancelled || (prompt.stopped && ended.as_ref().is_ok_and(|told| !told.is_success()));
         if was_cancelled {
-            self.show(|updates| updates.cancelled());
+            self.end_cancelled_calls();
         }
         let told = match &ended {
             told if was_cancelled => Ok(outcome::cancelled(told.as_ref().ok())),
@@ -182,6 +205,12 @@ impl Actor {
             Err(error) => Err(self.failed(sdk_error::of_sdk(error))),
         };
         self.finish(prompt, told);
+    }
+
+    /// Frames were dropped, perhaps the results of all turns that were begun: they wait for none.
+    pub(in crate::session) fn results_lost(&mut self) {
+        self.turns.lagged = Some(self.prompts.last_attempt());
+        self.settle_all();
     }
 
     pub(in crate::session) fn settle_all(&mut self) {
