@@ -21,6 +21,7 @@ mod updates;
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema as acp;
+use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -103,6 +104,9 @@ impl SessionCommand {
 fn closed() -> Error {
     error::internal("the session was closed")
 }
+
+/// What a session replies to a command.
+type SessionReply<T> = BoxFuture<'static, Result<T, Error>>;
 
 /// A handle of a session. Cheap to clone.
 #[derive(Clone)]
@@ -229,33 +233,28 @@ impl Handle {
     }
 
     /// Rewinds to an earlier prompt.
-    pub(crate) async fn rewind(&self, request: Rewind) -> Result<Rewound, Error> {
+    pub(crate) fn rewind(&self, request: Rewind) -> SessionReply<Rewound> {
         self.answer_to(|reply| SessionCommand::Rewind { request, reply })
-            .await
     }
 
     /// Sets the title, and returns whether the CLI has taken it.
-    pub(crate) async fn set_title(&self, title: String) -> Result<bool, Error> {
+    pub(crate) fn set_title(&self, title: String) -> SessionReply<bool> {
         self.answer_to(|reply| SessionCommand::SetTitle { title, reply })
-            .await
     }
 
     /// Adds a prompt to the running turn.
-    pub(crate) async fn steer(&self, request: Steer) -> Result<Steered, Error> {
+    pub(crate) fn steer(&self, request: Steer) -> SessionReply<Steered> {
         self.answer_to(|reply| SessionCommand::Steer { request, reply })
-            .await
     }
 
-    async fn answer_to<T>(
+    /// Sends a command now, so that commands keep the order of the editor's requests.
+    fn answer_to<T: Send + 'static>(
         &self,
         command: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> SessionCommand,
-    ) -> Result<T, Error> {
+    ) -> SessionReply<T> {
         let (reply, answer) = oneshot::channel();
         self.command(command(reply));
-        match answer.await {
-            Ok(answer) => answer,
-            Err(_) => Err(closed()),
-        }
+        Box::pin(async move { answer.await.unwrap_or_else(|_| Err(closed())) })
     }
 
     /// Whether both are handles of one session.

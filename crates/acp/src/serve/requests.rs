@@ -59,8 +59,9 @@ impl Hub {
         if self.config.host.is_some() {
             return answer.refuse(error::not_on_host("a rewind"));
         }
-        let session = self.session(&request.session_id);
-        self.answer(answer, async move { session?.rewind(request).await });
+        let rewound = self.session(&request.session_id);
+        let rewound = rewound.map(|session| session.rewind(request));
+        self.answer(answer, async move { rewound?.await });
     }
 
     pub(super) fn read_history(
@@ -93,8 +94,9 @@ impl Hub {
         if self.config.host.is_some() {
             return answer.refuse(error::not_on_host("steering"));
         }
-        let session = self.session(&request.session_id);
-        self.answer(answer, async move { session?.steer(request).await });
+        let steered = self.session(&request.session_id);
+        let steered = steered.map(|session| session.steer(request));
+        self.answer(answer, async move { steered?.await });
     }
 
     pub(super) fn list_sessions(
@@ -138,17 +140,25 @@ impl Hub {
         connection: impl Into<Connection> + Send + 'static,
     ) {
         let hub = Arc::clone(self);
+        let title = match stored::title(&request.title) {
+            Ok(title) => title,
+            Err(error) => return answer.refuse(error),
+        };
+        let open = match &self.config.host {
+            None => self.session(&request.session_id).ok(),
+            Some(_) => None,
+        };
+        let taken = open.map(|open| open.set_title(title.clone()));
         self.answer(answer, async move {
             let id = &request.session_id;
-            let title = stored::title(&request.title)?;
             if let Some(host) = &hub.config.host {
                 host.set_title(id, &title).await?;
                 hub.client(connection).send_title(id, &title);
                 return Ok(acp::SetSessionTitleResponse::new(title));
             }
-            let has_cli = match hub.session(id) {
-                Ok(open) => open.set_title(title.clone()).await?,
-                Err(_) => false,
+            let has_cli = match taken {
+                Some(taken) => taken.await?,
+                None => false,
             };
             // The CLI reports its new title itself.
             if !has_cli {

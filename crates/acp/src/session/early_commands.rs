@@ -80,11 +80,13 @@ async fn arrives(
     }
 }
 
-/// Cancels the waiting prompts. Other commands stay.
+/// Cancels the waiting prompts, and what would steer their turns. Other commands stay.
 fn cancelled(waiting: &mut VecDeque<SessionCommand>) {
     for command in std::mem::take(waiting) {
         match command {
             SessionCommand::Prompt { answer, .. } => answer.cancel(),
+            // It would begin a turn.
+            SessionCommand::Steer { .. } => command.refuse(Error::request_cancelled()),
             command => waiting.push_back(command),
         }
     }

@@ -197,13 +197,17 @@ async fn one_that_does_not_become_a_session_is_replaced_while_the_session_waits(
     let mut editor = with_spare(&cli, |config| config).await;
     let home = tempfile::tempdir().unwrap();
     let (session, _) = editor.open(home.path()).await;
-    // A cancel does not wait for it.
+    // A cancel does not wait for it, and leaves nothing that would begin a turn.
     let prompt = editor.prompt(&session, "%say never").await;
+    let steer = json!({"sessionId": session, "prompt": [{"type": "text", "text": "%say never"}]});
+    let steer = editor.ask("_session/steering", steer).await;
     editor
         .notify("session/cancel", json!({"sessionId": session}))
         .await;
     let (_, answer) = editor.until(prompt).await;
     assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer}");
+    let (_, answer) = editor.until(steer).await;
+    assert_eq!(answer["error"]["code"], -32800, "{answer}");
     assert!(cli.started().len() < 3 || !is_ready(&cli, 2));
     // A prompt waits for it, and the mode that was chosen before applies.
     let mode = json!({"sessionId": session, "modeId": "acceptEdits"});
