@@ -207,6 +207,8 @@ impl Actor {
     fn is_part(&mut self, id: &str, begin: Begin) {
         self.activity.begins();
         self.send_state();
+        // A prompt that joins a turn comes behind what was said before it.
+        self.show(|updates| updates.flush());
         if let Some(update) = self.updates.encoder().prompted(id, begin.said) {
             self.client.update(&self.id, update);
         }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use outrigger::testing::Simulated;
+use outrigger::testing::sim::script::Script;
 use outrigger_sim::peer;
 use serde_json::json;
 use tokio::time::Instant;
@@ -287,5 +288,37 @@ async fn steering_is_refused_while_too_many_prompts_are_open() {
     assert!(why.contains("256 prompts are open"), "{refused:#}");
     let report = cli.report().expect("it was started");
     assert!(!report.received().any(|line| line.to_string().contains("unheard")));
+    editor.leave().await;
+}
+
+/// The last pieces of a text may be held back for a moment.
+#[tokio::test(start_paused = true)]
+async fn what_was_said_before_a_form_comes_before_it() {
+    let script = "
+prompts:
+  - prompt: go
+    steps:
+      - pace: {chunk: 2, every: 3ms}
+      - say: one moment
+      - ask: {elicitation: {server: shop, message: Which?, schema: {type: object, properties: {name: {type: string}}}}}
+      - say: done
+";
+    let cli = Simulated::script(Script::from_yaml(script).unwrap());
+    let mut editor = Editor::of(&cli);
+    editor.initialize(json!({"elicitation": {"form": {}}})).await;
+    let home = tempfile::tempdir().unwrap();
+    let (session, _) = editor.open(home.path()).await;
+    let prompt = editor.prompt(&session, "go").await;
+    let mut before = Vec::new();
+    let form = loop {
+        let line = editor.next().await.expect("the agent is there");
+        if line["method"] == "elicitation/create" {
+            break line;
+        }
+        before.push(line);
+    };
+    assert_eq!(said(&before), "one moment");
+    editor.reply(&form, json!({"action": "cancel"})).await;
+    editor.until(prompt).await;
     editor.leave().await;
 }

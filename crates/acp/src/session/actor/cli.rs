@@ -195,6 +195,7 @@ impl Actor {
                 let Some(prompts) = self.asked_in() else {
                     return drop(reply.send(None));
                 };
+                self.show(|updates| updates.flush());
                 let agent = agent.as_deref();
                 if let Some(child) = agent.and_then(|agent| self.updates.child(agent)) {
                     ask::address(&mut request, child);
