@@ -13,6 +13,7 @@ use super::actor::Actor;
 use super::conversation::Conversation;
 use super::process::Process;
 use crate::error;
+use crate::outcome;
 use crate::rewind::{Behind, Rewind, Rewound, place};
 use crate::sdk_error;
 
@@ -107,8 +108,9 @@ impl Actor {
             return;
         };
         self.rewinding = Rewinding::Conversation(rewound, reply);
-        // Background work ends with the process.
+        // Background work ends with the process, and so does a turn that it began meanwhile.
         self.process_over();
+        self.activity.turn_ends(|| Ok(outcome::cancelled(None)));
         let ended = self.process.session().clone();
         match behind {
             Behind::Answer(uuid) => self.conversation.behind = Some(uuid),

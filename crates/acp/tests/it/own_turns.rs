@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use outrigger::SlowReader;
-use outrigger::testing::Simulated;
+use outrigger::testing::sim::fault::{At, Effect, Schedule};
 use outrigger::testing::sim::script::Script;
+use outrigger::testing::{Faulty, Simulated};
 use serde_json::{Value, json};
 
 use crate::draft;
-use crate::editor::{Editor, said};
+use crate::editor::{Editor, said, updates};
 use crate::schema::Version;
 
 const LONG: &str = "a very long text that goes on and on and on and on and on and on and on";
@@ -166,5 +167,30 @@ async fn a_turn_of_the_clis_own_whose_result_is_lost_has_ended() {
             .any(|line| line["method"] == "session/request_permission"),
         "{lines:#?}"
     );
+    editor.leave().await;
+}
+
+/// A rewind looks at the files first. Work in the background may end meanwhile, and begin a turn, which ends with the process.
+#[tokio::test(start_paused = true)]
+async fn a_turn_of_the_clis_own_that_begins_during_a_rewind_ends_with_it() {
+    let home = tempfile::tempdir().expect("a directory");
+    let cli = speaking();
+    let slowly = Schedule::new(0).with(
+        Effect::Delay { ms: 1000 },
+        At::kind("control_request/rewind_files").input(),
+    );
+    let faulty = Faulty::new(cli.clone(), &slowly).expect("faults of a transport");
+    let options = cli.options().env("CLAUDE_CONFIG_DIR", home.path().join("config"));
+    let mut editor = Editor::of_options(options.transport(faulty));
+    draft::meet(&mut editor, &json!({})).await;
+    let session = draft::opened(&mut editor, home.path()).await;
+    let lines = draft::turn(&mut editor, &session, "go").await;
+    let prompt = &updates(&lines, "user_message")[0]["messageId"];
+    let rewind = json!({"sessionId": session, "messageId": prompt});
+    let rewind = editor.ask("_session/rewind", rewind).await;
+    let own = draft::idle(&mut editor).await;
+    assert_eq!(draft::end(&own)["stopReason"], "cancelled", "{own:#?}");
+    let (_, rewound) = editor.until(rewind).await;
+    assert_eq!(rewound["result"]["canRewind"], true, "{rewound:#}");
     editor.leave().await;
 }
