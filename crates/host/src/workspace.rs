@@ -728,7 +728,28 @@ pub(crate) async fn begin_turn(
     {
         own(policy, &place, "update-ref", &[START, &now.tree]).await?;
     }
-    own(policy, &place, "update-ref", &[TURN, &now.tree])
+    own(policy, &place, "update-ref", &[TURN, &now.tree]).await?;
+    if let Err(error) = prune(policy, &place).await {
+        // The state of the files is recorded all the same.
+        tracing::warn!(%error, session = %session.id, "states of files of before are kept");
+    }
+    Ok(())
+}
+
+/// How often what no state of the files has any more is removed. A diff that runs may need what is younger.
+const PRUNE_EVERY: Duration = Duration::from_secs(3600);
+
+/// Removes what turns of before, and diffs, have recorded, and no state of the files has any more.
+async fn prune(policy: &WorkspacePolicy, place: &SessionWorkspace) -> Result<(), String> {
+    let mark = place.mark("pruned");
+    let last = std::fs::metadata(&mark).and_then(|mark| mark.modified());
+    // Also if the clock was set back.
+    if last.is_ok_and(|last| last.elapsed().is_ok_and(|age| age < PRUNE_EVERY)) {
+        return Ok(());
+    }
+    // Before: one that takes too long is not tried again with each turn.
+    std::fs::write(&mark, "").map_err(|error| format!("{}: {error}", mark.display()))?;
+    own(policy, place, "prune", &["--expire=1.hour.ago"])
         .await
         .map(drop)
 }

@@ -1066,3 +1066,53 @@ async fn a_session_works_in_its_own_worktree_and_not_beside_it() {
     }
     host.shutdown().await;
 }
+
+/// Each turn records the files that it changed, and a session may have turns for months.
+#[tokio::test]
+async fn what_no_state_of_the_files_has_any_more_is_removed_in_time() {
+    let shop = Shop::new();
+    let host = shop.place.host_with(shop.policy()).await;
+    let id = host.create(NewSession::new(&shop.shop), "ada").await.unwrap().id;
+    let file = shop.shop.join("notes");
+    let kept = shop.trees.path().join(id.as_str());
+    let blob = |text: &str| {
+        std::fs::write(shop.trees.path().join("text"), text).unwrap();
+        let id = git(
+            &shop.shop,
+            &[
+                "hash-object",
+                "--no-filters",
+                shop.trees.path().join("text").to_str().unwrap(),
+            ],
+        );
+        kept.join("git/objects").join(&id[..2]).join(&id[2..])
+    };
+    let is_old = |path: &Path| {
+        let file = std::fs::File::options().append(true).open(path);
+        let file = file.or_else(|_| std::fs::File::open(path)).unwrap();
+        file.set_modified(std::time::SystemTime::now() - Duration::from_secs(7300))
+            .unwrap();
+    };
+    for text in ["one\n", "two\n", "three\n"] {
+        std::fs::write(&file, text).unwrap();
+        say(&host, &id, "%say hello").await;
+    }
+    let (one, two, three) = (blob("one\n"), blob("two\n"), blob("three\n"));
+    assert!(one.exists() && two.exists() && three.exists());
+    // With the directories that name them.
+    for entry in std::fs::read_dir(kept.join("git/objects")).unwrap() {
+        for object in std::fs::read_dir(entry.unwrap().path()).unwrap() {
+            is_old(&object.unwrap().path());
+        }
+    }
+    std::fs::write(&file, "four\n").unwrap();
+    say(&host, &id, "%say hello").await;
+    assert!(two.exists(), "not with each turn");
+    is_old(&kept.join("pruned"));
+    say(&host, &id, "%say hello").await;
+    let there = [&one, &two, &three, &blob("four\n")].map(|object| object.exists());
+    assert_eq!(there, [true, false, false, true]);
+    let all = host.diff(&id, DiffFrom::Start).await.unwrap().diff;
+    assert!(all.contains("-one\n+four\n"), "{all}");
+    host.shutdown().await;
+}
