@@ -100,15 +100,20 @@ impl SessionHost {
         if let Some(new) = &new.worktree {
             let not_allowed = || HostError::NotAllowed("git worktrees".to_owned());
             let workspaces = policy.workspaces.as_ref().ok_or_else(not_allowed)?;
-            let known = match self.session(&id).await {
-                Ok(known) => known.worktree.map(|worktree| (worktree, known.cwd.into())),
-                Err(HostError::NoSession(_)) => None,
-                Err(error) => return Err(error),
+            let known = async || match self.session(&id).await {
+                Ok(known) => Ok(known.worktree.map(|worktree| (worktree, known.cwd.into()))),
+                Err(HostError::NoSession(_)) => Ok(None),
+                Err(error) => Err(error),
             };
-            let (planned, inside) = match known {
-                Some(known) => known,
+            let mut found = known().await?;
+            if found.is_none() {
+                planning = Some(self.0.shared.worktrees.lock().await);
+                // The same creation may have had the lock.
+                found = known().await?;
+            }
+            let (planned, inside) = match found {
+                Some(found) => found,
                 None => {
-                    planning = Some(self.0.shared.worktrees.lock().await);
                     let is_allowed = |directory: &Path| policy.directory(directory);
                     let others = self.log().worktrees().await?;
                     workspace::plan(workspaces, is_allowed, &id, &cwd, new, &others).await?

@@ -1067,6 +1067,22 @@ async fn a_session_works_in_its_own_worktree_and_not_beside_it() {
     host.shutdown().await;
 }
 
+/// As a client does that did not wait for the answer.
+#[tokio::test]
+async fn a_creation_that_is_repeated_while_it_is_made_is_one_session() {
+    let shop = Shop::new();
+    let host = shop.place.host_with(shop.policy()).await;
+    let mut new = shop.new_session(&shop.shop);
+    new.id = Some(SessionId::random());
+    let create = || host.create(new.clone(), "ada");
+    let (first, second, third) = tokio::join!(create(), create(), create());
+    let first = first.unwrap();
+    for repeated in [second, third] {
+        assert_eq!(tree(&repeated.unwrap()), tree(&first));
+    }
+    host.shutdown().await;
+}
+
 /// Each turn records the files that it changed, and a session may have turns for months.
 #[tokio::test]
 async fn what_no_state_of_the_files_has_any_more_is_removed_in_time() {
