@@ -838,7 +838,12 @@ impl Owner {
 
 /// Gives a decision to the process that asks for it. If that fails, there is an event of it.
 async fn send_decision(session: &Session, request: &str, approval: &Approval) -> Result<Option<Write>> {
-    let id = RequestId::from(request);
+    // The CLI gets its id as it wrote it, which may be a number.
+    let pending = session.pending();
+    let mut open = pending.iter().map(|open| open.id().clone());
+    let id = open
+        .find(|id| id.as_str() == request)
+        .unwrap_or_else(|| RequestId::from(request));
     let Some(decision) = &approval.decision else {
         return Ok(None);
     };

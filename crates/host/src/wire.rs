@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::fmt;
 
 use outrigger::protocol::outbound::InitializeReply;
-use outrigger::protocol::shared::{ContentBlock, DocumentSource, ImageSource, PermissionResult, TextOr};
+use outrigger::protocol::shared::{
+    ContentBlock, DocumentSource, ImageSource, PermissionResult, RequestId, TextOr,
+};
 use outrigger::protocol::{Frame, RawJson};
 use outrigger::{ElicitationResult, Prompt, SessionId, UserDialogResult};
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
@@ -384,7 +386,8 @@ pub(crate) fn input_hash(input: &str) -> String {
 fn approval_of(session: &SessionId, request: RawJson, subtype: &str) -> Option<Approval> {
     #[derive(Deserialize)]
     struct ApprovalRequest {
-        request_id: String,
+        // The CLI may write a number.
+        request_id: RequestId,
         request: Request,
     }
     #[derive(Deserialize)]
@@ -419,7 +422,7 @@ fn approval_of(session: &SessionId, request: RawJson, subtype: &str) -> Option<A
         state: ApprovalState::Pending,
         deferred: false,
         epoch: 0,
-        request_id: asked.request_id,
+        request_id: asked.request_id.to_string(),
         tool_name: tool,
         tool_use_id: asked.request.tool_use_id,
         input_hash: input_hash(input),

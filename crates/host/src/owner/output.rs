@@ -100,9 +100,10 @@ impl Owner {
     /// Whether the CLI repeats a request that it has made already and that has its reply, or gets it. One that it makes anew after the reply is another
     /// question.
     async fn is_repeated(&self, session: &Session, frame: &Frame) -> Result<bool> {
-        let Some(request) = frame.request_id() else {
+        let Some(request) = frame.written_request_id() else {
             return Ok(false);
         };
+        let request = request.as_str();
         if self.state.open.contains(request) {
             return Ok(true);
         }
@@ -151,7 +152,7 @@ impl Owner {
                 Some(self.open(approval, steps))
             }
             "control_cancel_request" => {
-                let request = frame.request_id()?.to_owned();
+                let request = frame.written_request_id()?.to_string();
                 self.undecided.remove(&request);
                 if !self.state.open.contains(&request) {
                     return None;

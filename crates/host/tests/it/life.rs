@@ -881,6 +881,39 @@ async fn a_question_that_comes_twice_is_asked_once_and_its_process_goes_on() {
 }
 
 #[tokio::test]
+async fn a_question_whose_id_is_a_number_is_answered() {
+    let place = Place::new();
+    let uuid = Uuid::new_v4();
+    let asking = Simulated::steps(move || {
+        let ask = json!({"type": "control_request", "request_id": 7, "request": {
+            "subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": "ls"}, "tool_use_id": "t"}});
+        let result = json!({"type": "result", "subtype": "success", "is_error": false, "duration_ms": 1, "duration_api_ms": 1,
+            "num_turns": 1, "result": "done", "total_cost_usd": 0.0, "usage": {}, "modelUsage": {}, "permission_denials": [],
+            "uuid": Uuid::new_v4(), "stop_reason": "end_turn", "user_message_uuid": uuid, "user_message_uuids": [uuid]});
+        let steps = Steps::new().initialize().expect(Match::kind("user"));
+        steps
+            .send(ask)
+            .expect(json!({"type": "control_response", "response": {"request_id": 7}}))
+            .send(result)
+            .expect_end()
+            .exit(0)
+    });
+    let mut policy = place.policy();
+    policy.options = policy.options.transport(asking);
+    let host = place.host_with(policy).await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.send(&id, user("ask", uuid), "ada").await.unwrap();
+    until(&mut events, |event, _| event.kind == "approval_opened").await;
+    let approvals = host.approvals(Some(&id), None, None, 10).await.unwrap();
+    let allow: RawJson = json!({"behavior": "allow"}).into();
+    host.decide(approvals[0].id, allow, "ada").await.unwrap();
+    processed(&mut events, uuid, "processed").await;
+    assert_eq!(host.session(&id).await.unwrap().pending_approvals, 0);
+    host.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_late_response_is_told_who_decided() {
     let place = Place::new();
     let host = place.host().await;
