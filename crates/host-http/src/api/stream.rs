@@ -45,10 +45,11 @@ impl Source for Events {
     async fn next(&mut self, ready: &mut VecDeque<Bytes>) -> Result<(), StreamEnd> {
         match self.0.next().await {
             Ok(Delivered::Event(event)) => {
-                ready.push_back(feed::encoded(sse::durable(&event))?);
+                // Before the event, which moves the cursor: a stream that ends between the two tells it again, and does not leave it out.
                 if let Some(delivery) = sse::delivery(&event) {
                     ready.push_back(feed::encoded(delivery)?);
                 }
+                ready.push_back(feed::encoded(sse::durable(&event))?);
             }
             Ok(Delivered::Ephemeral(frame)) => ready.push_back(feed::encoded(sse::ephemeral(&frame))?),
             Ok(Delivered::Synced { seq }) => ready.push_back(feed::encoded(sse::synced(Some(seq)))?),

@@ -41,6 +41,23 @@ async fn a_stream_replays_from_the_cursor_says_synced_and_goes_on() {
     assert_eq!(deliveries.len(), 3, "{deliveries:?}");
 }
 
+/// A stream may end between any two of its events, and goes on behind the last one that has a number.
+#[tokio::test]
+async fn how_far_a_prompt_got_is_told_before_the_event_that_moves_the_cursor() {
+    let rig = Rig::new(Limits::default()).await;
+    rig.post(S, &[prompt("b", "%say two")]).await;
+    let mut stream = rig.stream(S, None).await;
+    let (mut told, mut seen) = (None, 0);
+    while seen < 3 {
+        let got = stream.next().await.unwrap();
+        if got.name == "client_event" && got.data["payload"]["type"] == "delivery_update" {
+            assert_eq!(told.as_deref(), Some("delivery_update"), "{:?}", got.data);
+            seen += 1;
+        }
+        told = Some(got.name);
+    }
+}
+
 #[tokio::test]
 async fn pages_smaller_than_the_log_lose_and_repeat_nothing() {
     let mut limits = Limits::default();
