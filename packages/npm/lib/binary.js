@@ -19,7 +19,7 @@ export function binary() {
   if (candidates.length === 0) {
     throw new Error(
       `outrigger-sim has no package for ${process.platform} on ${process.arch}. ` +
-        "Build the executable with `cargo install outrigger-sim`, and name it in OUTRIGGER_SIM.",
+        "In a clone of its repository, `cargo install --locked --path crates/sim --bin outrigger-sim` builds it: name it in OUTRIGGER_SIM.",
     );
   }
   throw new Error(
