@@ -201,6 +201,17 @@ impl Caller {
         name == structured::TOOL && self.agent.is_none() && self.ctx.state().schema.is_some()
     }
 
+    /// The schema of the answer, if this tool takes it.
+    pub(super) fn schema_of_answer(&self, name: &str) -> Option<Value> {
+        let is_it = self.is_structured(name);
+        let state = self.ctx.state();
+        state
+            .schema
+            .as_ref()
+            .filter(|_| is_it)
+            .map(structured::Schema::to_json)
+    }
+
     /// Waits for something, unless the turn is to stop.
     pub(super) async fn or_abort<T>(&self, work: impl Future<Output = T>) -> Result<T, Abort> {
         self.or_aborted_by(|_| true, work).await

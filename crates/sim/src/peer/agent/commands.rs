@@ -1,7 +1,9 @@
 //! Slash commands that are files: `commands/NAME.md` of the project and of the user.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
+use regex_lite::{Captures, Regex};
 use serde_json::{Value, json};
 
 use super::Config;
@@ -15,7 +17,31 @@ pub(super) struct FileCommand {
     pub(super) source: &'static str,
     description: String,
     hint: String,
+    /// The names of the words of the arguments.
+    names: Vec<String>,
     body: String,
+}
+
+/// Where the arguments of a command go: one word, all, a word by its number, and a word by its name.
+static PLACES: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\$(?:ARGUMENTS\[(\d+)\]|(ARGUMENTS)|(\d+)|(\w+))").ok());
+
+/// The words of the arguments, of which a quoted one may have spaces.
+fn words(text: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for char in text.chars() {
+        match (quote, char) {
+            (Some(open), _) if char == open => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(char);
+                word.get_or_insert_default();
+            }
+            (None, _) if char.is_whitespace() => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(char),
+        }
+    }
+    words.extend(word);
+    words
 }
 
 /// The command in a text, and its arguments.
@@ -59,14 +85,31 @@ pub(super) fn markdown(config: &Config, cwd: &Path, kind: &str) -> Vec<(String, 
         ("project", "projectSettings", Some(project.as_path())),
         ("user", "userSettings", user),
     ] {
-        let directory = directory.filter(|_| config.reads(source));
-        let files = directory.and_then(|directory| std::fs::read_dir(directory.join(kind)).ok());
-        found.extend(files.into_iter().flatten().flatten().filter_map(|file| {
-            let path = file.path();
-            let name = path.file_stem()?.to_str()?.to_owned();
-            let text = std::fs::read_to_string(&path).ok()?;
-            (path.extension()? == "md").then_some((name, setting, text))
-        }));
+        if let Some(directory) = directory.filter(|_| config.reads(source)) {
+            let files = files(&directory.join(kind), "", DEEPEST);
+            found.extend(files.into_iter().map(|(name, text)| (name, setting, text)));
+        }
+    }
+    found
+}
+
+/// How many directories below each other have commands.
+const DEEPEST: usize = 8;
+
+/// The Markdown files in a directory and in those below it, which are in front of the names of their files.
+fn files(directory: &Path, prefix: &str, depth: usize) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else {
+            continue;
+        };
+        let name = format!("{prefix}{stem}");
+        if path.is_dir() && depth > 0 {
+            found.extend(files(&path, &format!("{name}:"), depth - 1));
+        } else if path.extension().is_some_and(|end| end == "md") {
+            found.extend(std::fs::read_to_string(&path).ok().map(|text| (name, text)));
+        }
     }
     found
 }
@@ -128,13 +171,30 @@ impl FileCommand {
             source,
             description: field(head, "description").unwrap_or_else(first),
             hint: field(head, "argument-hint").unwrap_or_default(),
+            names: words(&field(head, "arguments").unwrap_or_default()),
             body: body.to_owned(),
         }
     }
 
     /// The text of the command with these arguments.
     pub(super) fn expand(&self, arguments: &str) -> String {
-        self.body.trim_end().replace("$ARGUMENTS", arguments)
+        let words = words(arguments);
+        let replaced = |found: &Captures<'_>| {
+            let text = |n: usize| found.get(n).map(|part| part.as_str());
+            let number = text(1).or(text(3)).and_then(|number| number.parse().ok());
+            let named = text(4).and_then(|name| self.names.iter().position(|known| known == name));
+            let word = number.or(named).and_then(|at: usize| words.get(at).cloned());
+            match text(2) {
+                Some(_) => arguments.to_owned(),
+                // What stands for no word stays.
+                None => word.unwrap_or_else(|| found[0].to_owned()),
+            }
+        };
+        let body = self.body.trim_end();
+        PLACES.as_ref().map_or_else(
+            || body.to_owned(),
+            |places| places.replace_all(body, replaced).into_owned(),
+        )
     }
 
     /// The command in the reply to `initialize`.
@@ -155,6 +215,13 @@ mod tests {
         let text = "---\ndescription: Greets\nargument-hint: \"[whom]\"\n---\nsay hello to $ARGUMENTS\n";
         let command = FileCommand::read("greet".to_owned(), "projectSettings", text);
         assert_eq!(command.expand("you"), "say hello to you");
+        let text =
+            "---\narguments: whom how\n---\n$1, $0, $2, $ARGUMENTS[0], $whom, $how and $why of $ARGUMENTS";
+        let other = FileCommand::read("other".to_owned(), "projectSettings", text);
+        assert_eq!(
+            other.expand("'a b' c"),
+            "c, a b, $2, a b, a b, c and $why of 'a b' c"
+        );
         assert_eq!(
             command.listed(),
             json!({"name": "greet", "description": "Greets (project)", "argumentHint": "[whom]"})

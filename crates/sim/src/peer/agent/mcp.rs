@@ -309,8 +309,13 @@ async fn take_in(ctx: &Context, name: &str, manifest: Manifest) -> bool {
         return false;
     };
     set_next(2);
-    let info = manifest.initialized["serverInfo"].clone();
-    settle(ctx, name, Some((info, tools, Vec::new()))).await;
+    let connected = Connected {
+        info: manifest.initialized["serverInfo"].clone(),
+        tools,
+        prompts: Vec::new(),
+        has_resources: !manifest.initialized["capabilities"]["resources"].is_null(),
+    };
+    settle(ctx, name, Some(connected)).await;
     true
 }
 

@@ -208,7 +208,7 @@ impl Turn {
             ),
             Block::ToolUse { name, input } => {
                 let id = format!("toolu_sim_{number:04}_{index}");
-                let schema = mcp::schema(&self.ctx, name);
+                let schema = mcp::schema(&self.ctx, name).or_else(|| self.schema_of_answer(name));
                 let written = match self.missing(name) {
                     Some(_) => input.clone(),
                     None => inputs::written(name, schema.as_ref(), input, &self.ctx.cwd()),

@@ -53,6 +53,10 @@ impl Schema {
         Ok(read)
     }
 
+    pub(super) fn to_json(&self) -> Value {
+        Value::Object(self.0.clone())
+    }
+
     fn check_schema(&self, schema: &Value, at: &str) -> Result<(), String> {
         let keywords = match schema {
             Value::Object(keywords) => keywords,

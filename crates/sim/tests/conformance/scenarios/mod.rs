@@ -749,6 +749,9 @@ fn output() -> Vec<Scenario> {
         Scenario::new("structured_output_that_does_not_fit")
             .flag("--json-schema", SCHEMA)
             .turn("%tool StructuredOutput {\"answer\": \"x\"}\n%tool StructuredOutput {\"answer\": 1}\n%say done"),
+        Scenario::new("structured_output_as_texts")
+            .flag("--json-schema", SCHEMA)
+            .turn("%tool StructuredOutput {\"answer\": \"42\"}\n%say done"),
         Scenario::new("structured_output_never_given")
             .flag("--json-schema", SCHEMA)
             .turn("%say no\n%say still no"),

@@ -157,6 +157,12 @@ pub(super) fn occasions() -> Vec<Scenario> {
         Scenario::new("own_command")
             .file(".claude/commands/greet.md", "---\ndescription: Greets\nargument-hint: \"[whom]\"\n---\n%say hello to $ARGUMENTS\n")
             .turn("/greet you and me"),
+        Scenario::new("words_of_own_commands")
+            .file(".claude/commands/team/greet.md", "%say $1, $0, $2, $ARGUMENTS[0], $ARGUMENTS[2] of $ARGUMENTS\n")
+            .file(".claude/commands/named.md", "---\narguments: whom how\n---\n%say $whom, $how, $0\n")
+            .turn("/team:greet \"you and\" me")
+            .turn("/team:greet")
+            .turn("/named you well"),
     ]
 }
 
