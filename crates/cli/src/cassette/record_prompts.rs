@@ -78,7 +78,14 @@ async fn say(prompts: &[String], session: &Session, screen: &mut Screen) -> Resu
             outcome.answer()?;
         }
         // What it left in the background belongs to it, and so does that the CLI says that it rests.
-        session.wait_run_end(BACKGROUND).await?;
+        match session.wait_run_end(BACKGROUND).await {
+            // What was recorded so far is right, and so is what follows.
+            Err(error) if error.is_timeout() && error.stalled().is_none() => note(
+                "background work goes on for more than ten minutes; the recording waits no longer for it",
+                screen.paint(),
+            ),
+            ended => ended?,
+        }
     }
     Ok(())
 }
