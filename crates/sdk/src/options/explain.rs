@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use outrigger_protocol::RawJson;
-use outrigger_protocol::shared::{HookEvent, PermissionMode};
+use outrigger_protocol::shared::{HookEvent, PermissionMode, SettingSource};
 
 use super::{Isolation, Options, PermissionPrompts, SettingsInput, Skills, Tools};
 use crate::fields::Fields;
@@ -360,14 +360,24 @@ impl Options {
         });
     }
 
+    /// Whether the CLI reads configuration of the working directory.
+    pub(super) fn reads_checkout(&self) -> bool {
+        match &self.setting_sources {
+            Some(sources) => sources
+                .iter()
+                .any(|source| matches!(source, SettingSource::Project | SettingSource::Local)),
+            None => matches!(self.isolation, Isolation::Project | Isolation::Interactive),
+        }
+    }
+
     /// The deciders that are not known from the options.
     fn unknown(&self) -> Vec<&'static str> {
         let mut unknown = vec!["the organization's policy, if there is one"];
-        let sources = self.setting_sources.as_ref().map(|sources| !sources.is_empty());
-        if sources.unwrap_or(matches!(
-            self.isolation,
-            Isolation::Project | Isolation::Interactive
-        )) {
+        let reads_user = self
+            .setting_sources
+            .as_ref()
+            .is_some_and(|sources| !sources.is_empty());
+        if reads_user || self.reads_checkout() {
             unknown.push("rules and hooks of the settings files that are loaded");
         }
         if matches!(self.settings, Some(SettingsInput::File(_))) {

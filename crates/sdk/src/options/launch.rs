@@ -179,6 +179,9 @@ impl Draft {
 /// More than this is no settings file.
 const MOST_SETTINGS: u64 = 16 << 20;
 
+/// Keeps the CLI from running the prompts in `.claude/scheduled_tasks.json`, a file that it reads whatever the setting sources are.
+const NO_SCHEDULES: &str = "CLAUDE_CODE_DISABLE_CRON";
+
 /// The purpose of a home, for errors.
 const HERMETIC: &str = "a hermetic session";
 
@@ -470,6 +473,8 @@ impl Options {
         let parent = self.environment.without_unset(&surroundings.env);
         let mut variables = self.environment.inherited(&parent);
         variables.extend(self.auth.variables(&parent));
+        let decides_schedules =
+            env::get(&variables, NO_SCHEDULES).is_some() || self.environment.unsets(NO_SCHEDULES.as_ref());
         let mut set = |name: &str, value: &OsStr| env::put(&mut variables, name.into(), value.into());
 
         if self.isolation == Isolation::Hermetic {
@@ -505,6 +510,7 @@ impl Options {
             ),
             (self.assume_sandbox, "IS_SANDBOX", "1"),
             (self.disable_autoupdater, "DISABLE_AUTOUPDATER", "1"),
+            (!decides_schedules && !self.reads_checkout(), NO_SCHEDULES, "1"),
         ];
         for (on, name, value) in switches {
             if on {

@@ -19,7 +19,9 @@ use serde::de::{DeserializeOwned, Error as _};
 pub enum Isolation {
     /// The user's home, so that logins and session files are where `claude` keeps them, but no settings file and no configured MCP
     /// server (`--setting-sources=`, `--strict-mcp-config`). This is the default: opening an untrusted checkout runs nothing of
-    /// it.
+    /// it, nor the prompts that it schedules in `.claude/scheduled_tasks.json`. For that the SDK sets `CLAUDE_CODE_DISABLE_CRON`, unless
+    /// the environment decides about it, and the model has no `CronCreate`. What the model runs there is another matter: see
+    /// [`Policy::read_only`](crate::Policy::read_only) for git.
     #[default]
     Plain,
     /// Nothing of the user's home: the session has its own `HOME`, `CLAUDE_CONFIG_DIR` and `CLAUDE_CODE_TMPDIR` in a private
@@ -28,8 +30,9 @@ pub enum Isolation {
     /// no configured MCP server. The user's logins are not visible, and without a `hermetic_home` sessions cannot be resumed.
     Hermetic,
     /// The project's own settings and those for it on this machine (`--setting-sources=project,local`), in the user's home.
-    /// Runs the hooks and MCP servers that the checkout brings, and its settings, slash commands and skills may allow tool calls in
-    /// addition to a [`Policy`](crate::Policy): choose it for checkouts that are trusted.
+    /// Runs the hooks, MCP servers, key helper and scheduled prompts that the checkout brings, and its settings, slash commands, skills
+    /// and agents may allow tool calls in addition to a [`Policy`](crate::Policy): choose it for checkouts that are trusted. Of a
+    /// settings file with one value of a wrong type the CLI takes nothing, and does not say so: its deny rules are gone.
     Project,
     /// All that `claude` loads by itself in the user's terminal.
     Interactive,

@@ -2,7 +2,7 @@
 
 use outrigger_protocol::outbound::InitializeReply;
 use outrigger_protocol::settings::Settings;
-use outrigger_protocol::shared::{AgentDefinition, McpServerConfig, McpStdioServerConfig};
+use outrigger_protocol::shared::{AgentDefinition, McpServerConfig, McpStdioServerConfig, SettingSource};
 
 use super::super::*;
 use super::{TestHome, args, bare, mode, var};
@@ -53,6 +53,32 @@ fn nothing_of_the_parent_but_the_list() {
         .unwrap();
     assert_eq!(var(&own, "CLAUDE_CODE_ENTRYPOINT"), Some("mine"));
     assert_eq!(var(&own, "HOME"), Some("/elsewhere"));
+}
+
+#[test]
+fn only_a_checkout_that_may_configure_the_session_brings_schedules() {
+    const NO_SCHEDULES: &str = "CLAUDE_CODE_DISABLE_CRON";
+    let mut stage = TestHome::new();
+    let plain = || bare().isolation(Isolation::Plain);
+    for (options, is_off) in [
+        (plain(), true),
+        (bare().isolation(Isolation::Hermetic), true),
+        (bare().isolation(Isolation::Project), false),
+        (bare().isolation(Isolation::Interactive), false),
+        (bare().isolation(Isolation::Project).setting_sources([]), true),
+        (plain().setting_sources([SettingSource::User]), true),
+        (plain().setting_sources([SettingSource::Local]), false),
+    ] {
+        let launch = stage.launch(&options).unwrap();
+        assert_eq!(var(&launch, NO_SCHEDULES), is_off.then_some("1"), "{options:?}");
+    }
+    let own = stage.launch(&plain().env(NO_SCHEDULES, "0")).unwrap();
+    assert_eq!(var(&own, NO_SCHEDULES), Some("0"));
+    stage.surroundings.env.insert(NO_SCHEDULES.into(), "0".into());
+    assert_eq!(var(&stage.launch(&plain()).unwrap(), NO_SCHEDULES), Some("1"));
+    let unset = Environment::listed().unset(NO_SCHEDULES);
+    let launch = stage.launch(&plain().environment(unset)).unwrap();
+    assert_eq!(var(&launch, NO_SCHEDULES), None);
 }
 
 #[test]
