@@ -304,7 +304,8 @@ options! {
     own<Delivery> plugin_delivery;
 
     /// A settings layer for this session. `--settings`, or `initialize.settings`. The permission rules of inline settings are checked like
-    /// those of `allowed_tools`; the CLI would skip a wrong one silently.
+    /// those of `allowed_tools`; the CLI would skip a wrong one silently. So are the types of values, since of settings with a wrong one
+    /// the CLI takes nothing.
     ///
     /// In inline settings, paths of permission rules that have one `/` in front, and relative paths of the sandbox, begin in the session's
     /// directory. The SDK sees to that: for the CLI they would begin beside a temporary file. Where only the CLI knows the directory (a
@@ -313,7 +314,8 @@ options! {
     value<SettingsInput> settings;
     /// How inline `settings` are delivered.
     own<Delivery> settings_delivery;
-    /// The sandbox for commands, merged into inline `settings`. Relative paths begin in `cwd`.
+    /// The sandbox for commands, merged into inline `settings`. Relative paths begin in `cwd`. The CLI does not start without it, unless
+    /// `failIfUnavailable` says otherwise. Commands in it run without a permission request, unless `autoAllowBashIfSandboxed` is false.
     value<Encoded<SandboxSettings>> sandbox;
     /// Policy from the program that no other settings can loosen. `--managed-settings`, or `initialize.managedSettings`.
     value<Encoded<Settings>> managed_settings;

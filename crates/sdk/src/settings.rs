@@ -480,6 +480,14 @@ fn managed_dir() -> &'static Path {
     })
 }
 
+/// Why the CLI would start without these settings, if it would: it says nothing of it, and nothing of their rules counts.
+pub(crate) fn dropped(settings: &JsonObject) -> Option<String> {
+    match value(settings.as_raw()) {
+        Ok(serde_json::Value::Object(object)) => accepted::fit(object, accepted::Author::Anybody).err(),
+        _ => None,
+    }
+}
+
 /// A JSON text as a value, also when it has halves of surrogate pairs.
 fn value(text: &RawJson) -> Result<serde_json::Value, serde_json::Error> {
     text.decode()

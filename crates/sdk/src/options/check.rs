@@ -325,6 +325,11 @@ impl Options {
 
     /// Checks settings of the program, inline or from a file.
     pub(crate) fn check_own_settings(&self, settings: &JsonObject) -> Result<(), OptionsError> {
+        if let Some(problem) = crate::settings::dropped(settings) {
+            let problem = problem.trim_end_matches(", so nothing of it counts");
+            let lost = "and the CLI would drop all of these settings without a word, with their rules";
+            return Err(OptionsError::invalid("settings", problem, lost));
+        }
         check_rules_of_settings("settings", settings)?;
         self.check_hooks_of_settings(settings)?;
         let permissions: Option<JsonObject> = Fields::of_object(settings).get("permissions");

@@ -305,6 +305,26 @@ fn a_settings_file_is_checked_as_inline_settings_are() {
         launched(bypass, bare().allow_dangerously_skip_permissions(true)),
         Ok(())
     );
+    // The CLI would start without any of them.
+    for text in [
+        r#"{"permissions": {"deny": ["Read(.env)"]}, "cleanupPeriodDays": "x"}"#,
+        r#"{"permissions": {"deny": ["Read(.env)"], "allow": "x"}}"#,
+        r#"{"env": 7}"#,
+    ] {
+        let is_refused = |result| {
+            matches!(
+                result,
+                Err(OptionsError::Invalid {
+                    option: "settings",
+                    ..
+                })
+            )
+        };
+        assert!(is_refused(launched(text, bare())), "{text}");
+        if let Ok(inline) = serde_json::from_str::<Settings>(text) {
+            assert!(is_refused(bare().settings(inline).check()), "{text}");
+        }
+    }
     let rule = r#"{"permissions": {"deny": ["bash(rm *)"]}}"#;
     assert!(matches!(
         launched(rule, bare()),
