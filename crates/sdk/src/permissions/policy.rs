@@ -97,6 +97,18 @@ const READING: &[&str] = &[
     "ToolSearch",
 ];
 
+/// Tools that the CLI runs without a request and that do more than read: worktrees and branches, prompts that run later, and messages to
+/// other sessions.
+const MORE_THAN_READING: &[&str] = &[
+    "CronCreate",
+    "CronDelete",
+    "EnterWorktree",
+    "ExitWorktree",
+    "ScheduleWakeup",
+    "SendMessage",
+    "Agent(isolation:worktree)",
+];
+
 /// Reasons that the CLI gives only if no rule that asks is one, but for commands.
 const HEEDS_RULES: &[DecisionReasonType] = &[
     DecisionReasonType::Hook,
@@ -137,12 +149,20 @@ impl Policy {
 
     /// Allows reading in the working directories, and denies all other permission requests.
     ///
-    /// The CLI itself runs shell commands that it knows to be read-only without a request. It also requests none for some tools that
-    /// change no file of the project but more than the conversation: `EnterWorktree` makes a worktree and a branch, `CronCreate` and
-    /// `ScheduleWakeup` run prompts later. Deny those that are not wanted. Files outside of the working directories are denied; allow
-    /// `Read` for all files.
+    /// It also denies tools for which the CLI requests no permission and that do more than read: worktrees (`EnterWorktree`,
+    /// `ExitWorktree`, a subagent in one), prompts that run later (`CronCreate`, `CronDelete`, `ScheduleWakeup`), and messages to other
+    /// sessions and to subagents (`SendMessage`). For a session that needs one of them, begin with `Policy::deny_all().reading()`.
+    ///
+    /// The CLI itself runs shell commands that it knows to be read-only without a request, `git status` among them. Git then runs the
+    /// programs that `.git/config` names. A directory that came with its `.git`, as an archive for example, can bring such programs:
+    /// deny `Bash(git *)` there. Files outside of the working directories are denied; allow `Read` for all files. What commands read is
+    /// the CLI's judgment, and not without gaps (`wc --files0-from=FILE`): deny `Bash` and `Monitor` where that matters.
     pub fn read_only() -> Self {
-        Self::deny_all().reading()
+        Self::deny_all().reading().no_more_than_reading()
+    }
+
+    pub(super) fn no_more_than_reading(self) -> Self {
+        self.deny(MORE_THAN_READING)
     }
 
     /// Allows the calls that these rules match, and denies all other permission requests. A wrong rule is kept as a problem, as by

@@ -9,7 +9,8 @@ use super::policy::{Policy, PolicyDefault, PolicyError};
 /// ```toml
 /// # What becomes of calls that the CLI asks about: "deny" (unless said), "ask" or "allow".
 /// default = "ask"
-/// # Whether reading in the working directories is allowed; not unless said. Does not go with default = "allow".
+/// # Whether reading in the working directories is allowed, and what `Policy::read_only` denies is denied; not unless said. Does not go
+/// # with default = "allow".
 /// read_only = true
 /// # Rules as in the CLI's settings. Those that refuse win over those that ask, and these over those that allow.
 /// allow = ["Bash(git log *)", "Edit(src/**)"]
@@ -32,7 +33,7 @@ use super::policy::{Policy, PolicyDefault, PolicyError};
 pub struct PolicyFile {
     /// What becomes of calls that the CLI asks about.
     pub default: PolicyDefault,
-    /// Whether reading in the working directories is allowed.
+    /// Whether reading in the working directories is allowed, and the tools are denied that [`Policy::read_only`] denies.
     pub read_only: bool,
     /// Rules that allow.
     pub allow: Vec<String>,
@@ -56,7 +57,10 @@ impl PolicyFile {
             .ask(&self.ask)
             .allow(&self.allow);
         policy.check()?;
-        Ok(if self.read_only { policy.reading() } else { policy })
+        Ok(match self.read_only {
+            true => policy.reading().no_more_than_reading(),
+            false => policy,
+        })
     }
 }
 
@@ -75,7 +79,8 @@ mod tests {
             .allow(["Bash(git *)"])
             .ask(["Edit"])
             .deny(["Read(.env)"])
-            .reading();
+            .reading()
+            .no_more_than_reading();
         assert_eq!(from_toml.policy(), Ok(policy));
         let empty: PolicyFile = serde_json::from_str("{}").unwrap();
         assert_eq!(empty.policy(), Ok(Policy::deny_all()));
