@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use outrigger_protocol::RawJson;
 use outrigger_protocol::framer::LineFramer;
-use outrigger_protocol::outbound::InitializeReply;
+use outrigger_protocol::outbound::{ApplyFlagSettings, ControlRequest as _, InitializeReply};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -530,7 +530,27 @@ impl Opened {
         if initialized.has_capability("msg_lifecycle_v1") {
             self.conn.note(Input::Lifecycle);
         }
+        self.settle_plan_mode().await?;
         Ok((initialized, payload))
+    }
+
+    /// Has the permission handler decide in plan mode, too, where the settings of the start are a file.
+    async fn settle_plan_mode(&self) -> Result<()> {
+        let Some(settings) = self.options.late_settings() else {
+            return Ok(());
+        };
+        let request = ApplyFlagSettings::new(settings);
+        let request = encode_request(ApplyFlagSettings::SUBTYPE, &request)?;
+        let deadline = Some(self.options.hosting.control_deadline);
+        match self
+            .conn
+            .request(ApplyFlagSettings::SUBTYPE, request, deadline)
+            .await
+        {
+            // A CLI that does not know the request has no classifier either.
+            Err(error) if error.as_refusal().is_none() => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Waits for the reply to `initialize`; the error is the time after which it gave up.

@@ -100,11 +100,11 @@ fn each_flag_reaches_the_cli() {
         (&["--plugin-dir", "plugin", "--cwd", "other"], &[plugin]),
         (
             &["--settings", "{\"cleanupPeriodDays\": 7}"],
-            &["--settings={\"cleanupPeriodDays\":7}".into()],
+            &["--settings={\"cleanupPeriodDays\":7,\"useAutoModeDuringPlan\":false}".into()],
         ),
         (
             &["--settings", "settings.json", "--cwd", "other"],
-            &["--settings={\"cleanupPeriodDays\":7}".into()],
+            &["--settings={\"cleanupPeriodDays\":7,\"useAutoModeDuringPlan\":false}".into()],
         ),
     ] {
         let argv = stub.argv(args);
@@ -123,7 +123,7 @@ fn each_flag_reaches_the_cli() {
         "--debug",
         "--plugin",
         "--fallback",
-        "--settings=",
+        "cleanupPeriodDays",
     ] {
         assert!(!said.contains(flag), "{flag}: {said}");
     }

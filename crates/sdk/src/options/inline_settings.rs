@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use outrigger_protocol::RawJson;
-use outrigger_protocol::shared::JsonObject;
-use serde_json::Error;
+use outrigger_protocol::shared::{JsonObject, PermissionMode};
+use serde_json::{Error, Value};
 
 use super::routes::unwritable;
-use super::{Host, Options, OptionsError, invalid};
+use super::{Host, Options, OptionsError, SettingsInput, invalid};
 use crate::rule::in_settings;
 
 /// Where paths in settings begin.
@@ -58,6 +58,37 @@ pub(crate) fn placed(settings: &JsonObject, place: &SettingsPlace) -> Result<Jso
     match changed {
         Some(changed) => JsonObject::try_from(changed).map_err(|_| unwritable("settings")),
         None => Ok(settings.clone()),
+    }
+}
+
+/// In plan mode, which the model enters without a request, the CLI lets a classifier decide in place of the permission handler, and reads
+/// any file, unless its settings say otherwise.
+const AUTO_IN_PLAN: &str = "useAutoModeDuringPlan";
+
+impl Options {
+    /// Whether the permission handler decides in plan mode, too: unless a classifier was chosen.
+    pub(crate) fn plans_are_asked_about(&self) -> bool {
+        self.permission_mode != Some(PermissionMode::Auto)
+    }
+
+    /// The settings with plan mode as [`plans_are_asked_about`](Self::plans_are_asked_about) says, unless they say it themselves.
+    pub(crate) fn with_plans_asked(&self, settings: JsonObject) -> Result<JsonObject, OptionsError> {
+        if !self.plans_are_asked_about() {
+            return Ok(settings);
+        }
+        let mut fields: BTreeMap<String, RawJson> = settings.decode().map_err(|_| unwritable("settings"))?;
+        if fields.contains_key(AUTO_IN_PLAN) {
+            return Ok(settings);
+        }
+        fields.insert(AUTO_IN_PLAN.to_owned(), RawJson::from(Value::Bool(false)));
+        JsonObject::encode(&fields).map_err(|_| unwritable("settings"))
+    }
+
+    /// What is said of plan mode once the CLI runs, since nothing can be added to a settings file.
+    pub(crate) fn late_settings(&self) -> Option<JsonObject> {
+        let is_file = matches!(self.settings, Some(SettingsInput::File(_)));
+        (is_file && self.plans_are_asked_about()).then_some(())?;
+        self.with_plans_asked(JsonObject::empty()).ok()
     }
 }
 

@@ -359,7 +359,8 @@ impl Options {
             None if self.sandbox.is_some()
                 || !spilled.is_empty()
                 || !asked.is_empty()
-                || !self.hosting.handlers.hooks.is_empty() =>
+                || !self.hosting.handlers.hooks.is_empty()
+                || self.plans_are_asked_about() =>
             {
                 Some(JsonObject::empty())
             }
@@ -377,7 +378,7 @@ impl Options {
             };
             let json = placed(&json, &SettingsPlace::new(self, host, base))?;
             let secret = looks_secret(&json);
-            let json = self.with_hooks_on(json)?;
+            let json = self.with_plans_asked(self.with_hooks_on(json)?)?;
             match route("settings", self.settings_delivery, &json, secret)? {
                 Delivery::Initialize => delivered.settings = Some(json),
                 Delivery::File => files.push(PrivateFile {

@@ -34,7 +34,10 @@ pub enum Isolation {
     /// and agents may allow tool calls in addition to a [`Policy`](crate::Policy): choose it for checkouts that are trusted. Of a
     /// settings file with one value of a wrong type the CLI takes nothing, and does not say so: its deny rules are gone.
     Project,
-    /// All that `claude` loads by itself in the user's terminal.
+    /// All that `claude` loads by itself in the user's terminal: besides what [`Project`](Self::Project) has, the user's own. Their
+    /// `defaultMode` may be `bypassPermissions`, also without
+    /// [`allow_dangerously_skip_permissions`](super::Options::allow_dangerously_skip_permissions): then the permission handler gets no
+    /// request but for ask rules. [`permission_mode`](super::Options::permission_mode) outranks it.
     Interactive,
 }
 

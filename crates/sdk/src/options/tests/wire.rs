@@ -38,9 +38,13 @@ fn wire(stage: &TestHome, options: &Options) -> Wire {
             )
         })
         .collect();
+    let mut initialize = serde_json::to_value(&launch.initialize).unwrap();
+    if let Some(Value::Object(settings)) = initialize.get_mut("settings") {
+        settings.remove("useAutoModeDuringPlan");
+    }
     Wire {
         args,
-        initialize: serde_json::to_value(&launch.initialize).unwrap(),
+        initialize,
         env,
     }
 }
@@ -546,6 +550,35 @@ fn fixed_part() {
         .launch(&stage.surroundings, Host::answering_permissions())
         .unwrap();
     assert_eq!(super::args(&asked)[3..], ["--permission-prompt-tool=stdio"]);
+}
+
+/// Whoever starts in plan mode, or whose model enters it, still has the handler asked.
+#[test]
+fn a_classifier_decides_in_plan_mode_only_if_one_was_chosen() {
+    let stage = TestHome::new();
+    let of = |options: &Options| {
+        let launch = stage.launch(options).unwrap();
+        let text = launch.args.iter().find_map(|argument| {
+            let text = argument.to_str().unwrap().strip_prefix("--settings=")?;
+            serde_json::from_str::<Value>(text).ok()
+        });
+        text.map(|settings| settings["useAutoModeDuringPlan"].clone())
+    };
+    let with = |json| {
+        let settings: Settings = serde_json::from_value(json).unwrap();
+        bare().settings(settings)
+    };
+    assert_eq!(of(&bare()), Some(json!(false)));
+    assert_eq!(
+        of(&bare().permission_mode(PermissionMode::Plan)),
+        Some(json!(false))
+    );
+    assert_eq!(of(&bare().permission_mode(PermissionMode::Auto)), None);
+    assert_eq!(of(&with(json!({"model": "m"}))), Some(json!(false)));
+    assert_eq!(
+        of(&with(json!({"useAutoModeDuringPlan": true}))),
+        Some(json!(true))
+    );
 }
 
 #[test]

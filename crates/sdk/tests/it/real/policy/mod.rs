@@ -3,6 +3,7 @@
 
 mod diff;
 mod place;
+mod unasked;
 
 use std::fs;
 
