@@ -428,6 +428,13 @@ impl Options {
                 rule: rule.to_string(),
             }));
         }
+        if !["Write", "NotebookEdit", "Bash"].into_iter().all(is_decided) {
+            let strict = rules.ask.iter().chain(&rules.deny);
+            let whole = strict.filter(|rule| rule.as_str() == "Edit");
+            warnings.extend(whole.map(|rule| Warning::OtherWaysToWrite {
+                rule: rule.to_string(),
+            }));
+        }
         warnings
     }
 

@@ -168,6 +168,12 @@ pub enum Warning {
         /// The rule.
         rule: String,
     },
+    /// A rule about writing does not hold for other ways to write. `Edit` alone is about that tool only where it denies or asks, not
+    /// about `Write`, `NotebookEdit` and commands.
+    OtherWaysToWrite {
+        /// The rule.
+        rule: String,
+    },
 }
 
 impl fmt::Display for Warning {
@@ -179,6 +185,13 @@ impl fmt::Display for Warning {
                     f,
                     "the rule `{rule}` is not about other ways to read the same, commands and searches by `Grep`: refuse files by their \
                      paths, as in `Read(./**)`, or name `Grep` and `Bash` as well"
+                );
+            }
+            Self::OtherWaysToWrite { rule } => {
+                return write!(
+                    f,
+                    "the rule `{rule}` is not about other ways to write files, `Write`, `NotebookEdit` and commands: name the files, as \
+                     in `Edit(//**)`, or these tools as well"
                 );
             }
         };

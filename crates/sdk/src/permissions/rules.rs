@@ -15,7 +15,7 @@
 //! | `Bash(git log *)`, `Bash(git log:*)` | this command, with any arguments or none |
 //! | `Bash(git * main)` | a `*` stands for any text |
 //! | `Read(src/**)`, `Read(./.env)` | files below the working directory, with the patterns of a `.gitignore` |
-//! | `Edit(/docs/**)`, `Edit(~/notes/*.md)`, `Edit(//tmp/x)` | from the working directory, the home directory, the root; `Edit` stands for all tools that write files |
+//! | `Edit(/docs/**)`, `Edit(~/notes/*.md)`, `Edit(//tmp/x)` | from the working directory, the home directory, the root; `Edit(…)` stands for all tools that write files |
 //! | `WebFetch(domain:example.com)`, `WebFetch(domain:*.example.com)` | a host; the hosts below it |
 //! | `WebFetch(domain:example.*)`, `WebFetch(domain:10.*.*.*)` | behind the beginning, a `*` stands for what is between two dots |
 //! | `mcp__server`, `mcp__server__*`, `mcp__server__get_*` | tools of an MCP server |
@@ -31,7 +31,8 @@
 //! matches each `x` below the directory.
 //!
 //! `Read` and `Edit` without parentheses match all files, also outside of the working directories. As a deny or ask rule, such a
-//! `Read` matches that tool alone: `Grep`, `Glob` and commands can still read. A file that a prompt names by `@` is read without a
+//! rule matches that tool alone: `Grep`, `Glob` and commands can still read, `Write`, `NotebookEdit` and commands can still write.
+//! `Edit(//**)` means all of them. A file that a prompt names by `@` is read without a
 //! request, wherever it is; only a deny rule for its path, such as `Read(.env)`, keeps it out of the conversation.
 //!
 //! A deny rule is no sandbox. The CLI looks for the command in each part of a line, behind `sudo`, `env`, `xargs` and the

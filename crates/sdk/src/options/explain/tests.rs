@@ -288,6 +288,19 @@ fn handlers_that_are_not_asked() {
 }
 
 #[test]
+fn who_keeps_one_tool_from_writing_is_told_of_others() {
+    let warned = |policy: Policy| Agent::builder().permissions(policy).warnings();
+    let told = || Warning::OtherWaysToWrite {
+        rule: "Edit".to_owned(),
+    };
+    assert_eq!(warned(Policy::deny_list(["Edit"])), [told()]);
+    assert_eq!(warned(Policy::ask_all().ask(["Edit", "Write"])), [told()]);
+    for rules in [&["Edit(//**)"][..], &["Edit", "Write", "NotebookEdit", "Bash"]] {
+        assert_eq!(warned(Policy::deny_list(rules)), [], "{rules:?}");
+    }
+}
+
+#[test]
 fn who_keeps_files_from_one_way_to_read_is_told_of_others() {
     let warned = |policy: Policy| Agent::builder().permissions(policy).warnings();
     let told = |rule: &str| Warning::OtherWaysToRead {
