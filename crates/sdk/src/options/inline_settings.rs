@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use outrigger_protocol::RawJson;
-use outrigger_protocol::shared::{JsonObject, PermissionMode};
+use outrigger_protocol::shared::{JsonObject, PermissionMode, SettingSource};
 use serde_json::{Error, Value};
 
 use super::routes::unwritable;
-use super::{Host, Options, OptionsError, SettingsInput, invalid};
+use super::{Host, Isolation, Options, OptionsError, SettingsInput, invalid};
 use crate::rule::in_settings;
 
 /// Where paths in settings begin.
@@ -82,6 +82,33 @@ impl Options {
         }
         fields.insert(AUTO_IN_PLAN.to_owned(), RawJson::from(Value::Bool(false)));
         JsonObject::encode(&fields).map_err(|_| unwritable("settings"))
+    }
+
+    /// Whether files of the user may choose the mode `bypassPermissions`, of which this program has not said that it is meant.
+    pub(crate) fn files_may_bypass(&self) -> bool {
+        let reads_user = match &self.setting_sources {
+            Some(sources) => sources.contains(&SettingSource::User),
+            None => self.isolation == Isolation::Interactive,
+        };
+        reads_user && !self.allow_dangerously_skip_permissions
+    }
+
+    /// The settings with that mode forbidden to the files of the user, unless they decide about it themselves.
+    pub(crate) fn with_bypass_as_meant(&self, settings: JsonObject) -> Result<JsonObject, OptionsError> {
+        if !self.files_may_bypass() {
+            return Ok(settings);
+        }
+        let forbidden = |settings: &JsonObject| -> serde_json::Result<JsonObject> {
+            let mut settings: BTreeMap<String, RawJson> = settings.decode()?;
+            let permissions = settings.entry("permissions".to_owned()).or_default();
+            let all: Option<BTreeMap<String, RawJson>> = permissions.decode()?;
+            let mut all = all.unwrap_or_default();
+            all.entry("disableBypassPermissionsMode".to_owned())
+                .or_insert_with(|| RawJson::from(Value::String("disable".to_owned())));
+            *permissions = RawJson::encode(&all)?;
+            JsonObject::encode(&settings)
+        };
+        forbidden(&settings).map_err(|_| unwritable("settings"))
     }
 
     /// What is said of plan mode once the CLI runs, since nothing can be added to a settings file.

@@ -360,7 +360,8 @@ impl Options {
                 || !spilled.is_empty()
                 || !asked.is_empty()
                 || !self.hosting.handlers.hooks.is_empty()
-                || self.plans_are_asked_about() =>
+                || self.plans_are_asked_about()
+                || self.files_may_bypass() =>
             {
                 Some(JsonObject::empty())
             }
@@ -379,6 +380,7 @@ impl Options {
             let json = placed(&json, &SettingsPlace::new(self, host, base))?;
             let secret = looks_secret(&json);
             let json = self.with_plans_asked(self.with_hooks_on(json)?)?;
+            let json = self.with_bypass_as_meant(json)?;
             match route("settings", self.settings_delivery, &json, secret)? {
                 Delivery::Initialize => delivered.settings = Some(json),
                 Delivery::File => files.push(PrivateFile {

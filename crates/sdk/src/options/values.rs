@@ -35,9 +35,10 @@ pub enum Isolation {
     /// settings file with one value of a wrong type the CLI takes nothing, and does not say so: its deny rules are gone.
     Project,
     /// All that `claude` loads by itself in the user's terminal: besides what [`Project`](Self::Project) has, the user's own. Their
-    /// `defaultMode` may be `bypassPermissions`, also without
-    /// [`allow_dangerously_skip_permissions`](super::Options::allow_dangerously_skip_permissions): then the permission handler gets no
-    /// request but for ask rules. [`permission_mode`](super::Options::permission_mode) outranks it.
+    /// `defaultMode` may be `bypassPermissions` only with
+    /// [`allow_dangerously_skip_permissions`](super::Options::allow_dangerously_skip_permissions), or where
+    /// [`settings`](super::Options::settings) is a file: then the permission handler gets no request but for ask rules.
+    /// [`permission_mode`](super::Options::permission_mode) outranks it.
     Interactive,
 }
 

@@ -41,6 +41,9 @@ fn wire(stage: &TestHome, options: &Options) -> Wire {
     let mut initialize = serde_json::to_value(&launch.initialize).unwrap();
     if let Some(Value::Object(settings)) = initialize.get_mut("settings") {
         settings.remove("useAutoModeDuringPlan");
+        if let Some(Value::Object(permissions)) = settings.get_mut("permissions") {
+            permissions.remove("disableBypassPermissionsMode");
+        }
     }
     Wire {
         args,
@@ -579,6 +582,36 @@ fn a_classifier_decides_in_plan_mode_only_if_one_was_chosen() {
         of(&with(json!({"useAutoModeDuringPlan": true}))),
         Some(json!(true))
     );
+}
+
+#[test]
+fn files_of_the_user_bypass_nothing_unless_that_is_meant() {
+    let stage = TestHome::new();
+    let of = |options: &Options| {
+        let launch = stage.launch(options).unwrap();
+        let text = launch.args.iter().find_map(|argument| {
+            let text = argument.to_str().unwrap().strip_prefix("--settings=")?;
+            serde_json::from_str::<Value>(text).ok()
+        });
+        text.and_then(|settings| {
+            settings["permissions"]
+                .get("disableBypassPermissionsMode")
+                .cloned()
+        })
+    };
+    let forbidden = Some(json!("disable"));
+    assert_eq!(of(&bare()), forbidden);
+    assert_eq!(of(&bare().permission_mode(PermissionMode::Auto)), forbidden);
+    assert_eq!(of(&bare().setting_sources([SettingSource::User])), forbidden);
+    assert_eq!(of(&bare().allow_dangerously_skip_permissions(true)), None);
+    assert_eq!(of(&bare().isolation(Isolation::Plain)), None);
+    let settings: Settings = serde_json::from_value(json!({"permissions": {"ask": ["Bash(rm *)"]}})).unwrap();
+    let launch = stage.launch(&bare().settings(settings)).unwrap();
+    let all = launch
+        .args
+        .iter()
+        .find(|argument| argument.to_str().unwrap().contains("disableBypass"));
+    assert!(all.unwrap().to_str().unwrap().contains("Bash(rm *)"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use outrigger::options::Tools;
+use outrigger::options::{Isolation, Tools};
 use outrigger::permissions::PermissionResult;
 use outrigger::protocol::settings::Settings;
 use outrigger::protocol::shared::PermissionMode;
@@ -91,6 +91,26 @@ async fn who_may_only_read_does_no_more_than_reading() {
         assert_eq!(did, Did::Refused, "{tool}: {text}");
     }
     assert!(!project.join(".claude").exists());
+}
+
+/// Not even with all that the user has in a terminal, unless the program says that it is meant.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_the_user_bypass_no_handler() {
+    let place = Place::new().await;
+    let settings = json!({"permissions": {"defaultMode": "bypassPermissions"}});
+    let file = place.rig.sandbox().config().join("settings.json");
+    fs::write(file, settings.to_string()).unwrap();
+    let options = || {
+        let options = place.rig.options().assume_sandbox(true);
+        options
+            .isolation(Isolation::Interactive)
+            .permissions(Policy::read_only())
+    };
+    let calls = [bash("touch made")];
+    let did = made(options(), &calls).await;
+    assert_eq!(did[0].0, Did::Asked, "{did:?}");
+    let did = made(options().allow_dangerously_skip_permissions(true), &calls).await;
+    assert_eq!(did[0].0, Did::Ran, "{did:?}");
 }
 
 /// An untrusted checkout can bring prompts with a schedule; those that are overdue would run at once.
