@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_protocol::outbound::control::{CancelAsyncMessage, ControlRequest, Interrupt, InterruptReply};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::core::{Core, Input, SentPrompt};
@@ -12,6 +12,7 @@ use super::{Conn, Settled, WritePriority};
 use crate::conn::encode_request;
 use crate::error::{Error, Result};
 use crate::outcome::Outcome;
+use crate::spawn::spawn_on;
 
 /// The effect of an interrupt.
 #[derive(Debug, Clone)]
@@ -110,12 +111,7 @@ impl Conn {
     pub(crate) async fn cancel_prompt(self: &Arc<Self>, id: &str) -> Result<Option<Interrupted>> {
         self.note(Input::TakeBack { prompt: id });
         if self.core().place(id) == Some(SentPrompt::Queued) {
-            let request = CancelAsyncMessage::new(id);
-            let reply = self
-                .ask_about_prompts(&request, self.limits.control_deadline)
-                .await?;
-            if reply.cancelled {
-                self.note(Input::TakenBack { prompt: id });
+            if self.ask_for_it_back(id).await? {
                 return Ok(None);
             }
             // Its turn began meanwhile, and the CLI is about to report that, or has ended it already. The CLI is asked once: a CLI
@@ -141,6 +137,25 @@ impl Conn {
             Some(begun) => self.end_turn(begun, Interrupt::default()).await.map(Some),
             None => Ok(None),
         }
+    }
+
+    /// Asks the CLI to give a prompt back, and returns whether it does. That goes on when this future is dropped: of a CLI that does
+    /// not report the life of prompts, only the reply tells that the prompt has ended.
+    async fn ask_for_it_back(self: &Arc<Self>, id: &str) -> Result<bool> {
+        let (conn, id) = (Arc::clone(self), id.to_owned());
+        let (told, answer) = oneshot::channel();
+        spawn_on(&self.runtime, async move {
+            let request = CancelAsyncMessage::new(&*id);
+            let deadline = conn.limits.control_deadline;
+            let reply = conn.ask_about_prompts(&request, deadline).await;
+            if reply.as_ref().is_ok_and(|reply| reply.cancelled) {
+                conn.note(Input::TakenBack { prompt: &id });
+            }
+            // The caller may have dropped its future.
+            let _ = told.send(reply.map(|reply| reply.cancelled));
+        });
+        // A runtime that was shut down has ended the session.
+        answer.await.unwrap_or_else(|_| Err(self.end_error()))
     }
 
     /// Waits until this holds. It may depend on what [`Output::Changed`](super::core::Output::Changed) announces.

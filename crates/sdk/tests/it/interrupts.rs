@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 use crate::mcp::cli::Cli;
-use crate::support::reaching;
+use crate::support::{PATIENCE, reaching};
 
 const FOR_EVER: Duration = Duration::from_secs(10_000_000);
 
@@ -188,4 +188,24 @@ async fn an_interrupt_of_a_cli_that_reads_nothing_more_says_how_it_ended() {
     let (_, _, interrupted) = tokio::join!(asked.0, asked.1, asked.2);
     let error = interrupted.unwrap_err();
     assert!(error.exit().is_some(), "{error}");
+}
+
+/// A CLI that does not report the life of prompts says only in its reply that it has taken one back.
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_is_taken_back_ends_even_if_nobody_waits_for_that() {
+    let cli = Simulated::agent(|agent| agent);
+    let silent = Schedule::new(0).with(Effect::Drop {}, At::kind("command_lifecycle"));
+    let faulty = Faulty::new(cli.clone(), silent).unwrap();
+    let session = cli.options().transport(faulty).start().await.unwrap();
+    let mut running = session.prompt("%slow 100 chunk=1\n%say abcdef").await.unwrap();
+    let mut queued = session.queue("%say never").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    // It is dropped once it has asked.
+    assert!(timeout(Duration::ZERO, queued.cancel()).await.is_err());
+    let ended = timeout(PATIENCE, queued.outcome())
+        .await
+        .expect("it ends")
+        .unwrap();
+    assert_eq!(ended.verdict(), &Verdict::Cancelled);
+    assert_eq!(running.outcome().await.unwrap().result_text(), "abcdef");
 }
