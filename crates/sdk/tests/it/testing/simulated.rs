@@ -1,7 +1,10 @@
 //! Sessions with simulated CLIs.
 
 use std::io;
+use std::sync::Arc;
+use std::time::Duration;
 
+use outrigger::mcp::{SdkMcpServer, Tool};
 use outrigger::options::{Auth, Launch};
 use outrigger::sessions::ListOptions;
 use outrigger::testing::Simulated;
@@ -9,6 +12,8 @@ use outrigger::testing::sim::peer::{Exit, Match, Reply, Steps};
 use outrigger::transport::{BoxFuture, Connection, Transport};
 use outrigger::{Agent, Options, Policy, SessionId};
 use serde_json::json;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
 
 #[tokio::test(start_paused = true)]
 async fn it_obeys_the_options_and_says_what_it_is_told_to() {
@@ -152,4 +157,28 @@ async fn its_sessions_are_stored_in_a_home_of_its_own() {
     session.close().await.unwrap();
     assert!(!stored(&users).contains(&id), "in the user's own home");
     assert!(stored(&options).contains(&id));
+}
+
+/// It waits for an answer of a tool in this program, which nobody gives any more.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_left_of_one_that_is_killed_during_a_call() {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct NoInput {}
+
+    let called = Arc::new(Notify::new());
+    let calls = Arc::clone(&called);
+    let tool = Tool::new("t", "", move |_: NoInput, _| {
+        calls.notify_one();
+        std::future::pending::<String>()
+    });
+    let cli = Simulated::agent(|agent| agent.allowed_tools(["mcp__s__t"]));
+    let options = cli
+        .options()
+        .sdk_mcp_server("s", SdkMcpServer::new("s").tool(tool));
+    let session = options.start().await.unwrap();
+    drop(session.prompt("%tool mcp__s__t {}").await.unwrap());
+    called.notified().await;
+    session.kill().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(Handle::current().metrics().num_alive_tasks(), 0);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
 use super::background::{self, Task};
@@ -206,7 +206,7 @@ impl Caller {
             Output::new(&self.ctx.output_file(id), real, in_background)
         });
         let output = output.unwrap_or_default();
-        let mut job = tokio::spawn(execute(
+        let ran = execute(
             self.ctx.clone(),
             call.name.clone(),
             call.used.clone(),
@@ -214,18 +214,17 @@ impl Caller {
             call.plan.clone(),
             output.clone(),
             self.reader(),
-        ));
+        );
         let Some(task) = task else {
-            return match self.or_abort(&mut job).await {
-                Ok(ran) => {
-                    Ok(ran.map_or_else(|_| ToolOutcome::error("the tool broke down"), |ran| ran.outcome))
-                }
-                Err(why) => {
-                    job.abort();
-                    Err(why)
-                }
-            };
+            // Ends with this future, also when the process is killed.
+            let mut job = JoinSet::new();
+            job.spawn(ran);
+            return Ok(match self.or_abort(job.join_next()).await? {
+                Some(Ok(ran)) => ran.outcome,
+                _ => ToolOutcome::error("the tool broke down"),
+            });
         };
+        let job = tokio::spawn(ran);
         let parent = self.agent.as_ref().map(|agent| agent.id.clone());
         let (mut task, moved) = Task::new(&self.ctx, task, call, parent, &output, &job);
         if let CallPlan::Command { tag, .. } = &call.plan {
