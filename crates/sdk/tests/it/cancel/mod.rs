@@ -7,6 +7,7 @@ mod cases;
 mod complete;
 mod control;
 mod leaks;
+mod programs;
 
 use std::future::poll_fn;
 use std::sync::Arc;
