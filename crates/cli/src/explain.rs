@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
+use outrigger::advice::reworded;
 use outrigger::protocol::RawJson;
 use outrigger::protocol::shared::JsonObject;
 
@@ -11,6 +12,7 @@ use crate::config::ConfigArgs;
 use crate::exit::{CommandResult, Status};
 use crate::plain::plain;
 use crate::screen::Screen;
+use crate::words;
 
 /// What `outrigger explain` takes: a call, and the options that `outrigger run` and `outrigger chat` have in common, so that the rules of
 /// a command line can be tried out. Nothing is started, and nobody is asked.
@@ -40,6 +42,9 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     };
     let screen = Screen::new(false, args.agent.verbose, args.agent.quiet);
     let options = args.agent.read()?.hosted(&asking, &screen);
+    // A session that would not start decides nothing.
+    let checked = options.check();
+    checked.map_err(|error| usage(reworded(&error.to_string(), words::flag)))?;
     let explanation = options.explain(&args.tool, &input).to_string();
     let mut stdout = io::stdout().lock();
     if stdout.is_terminal() {

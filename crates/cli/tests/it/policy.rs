@@ -216,4 +216,7 @@ fn who_would_decide_is_explained() {
     }
     let (_, code) = explain(&["Bash", "rm x"]);
     assert_eq!(code, 2);
+    // With such a rule no session starts.
+    let (text, code) = explain(&["Bash", &input, "--allow", "Bash(touch"]);
+    assert_eq!((text.as_str(), code), ("", 2));
 }
