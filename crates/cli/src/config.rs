@@ -218,7 +218,17 @@ pub(crate) fn applied(
     if name == "record" && own.contains_id("command") {
         return Ok(None);
     }
-    let Some(file) = ConfigArgs::of(own).file(&command)? else {
+    let config = ConfigArgs::of(own);
+    // What it denies would not be denied.
+    if config.no_config
+        && config.profile.as_deref().is_some_and(|name| !name.is_empty())
+        && own.value_source("profile") == Some(ValueSource::CommandLine)
+    {
+        return Err(usage(
+            "--no-config reads no profile: leave out --no-config or --profile".to_owned(),
+        ));
+    }
+    let Some(file) = config.file(&command)? else {
         return Ok(None);
     };
     let Some(target) = command.find_subcommand(name) else {

@@ -93,6 +93,12 @@ fn the_command_line_outranks_the_environment_that_outranks_the_profile_that_outr
     let mut command = stub.command(&run);
     let argv = stub.started_by(command.env("OUTRIGGER_PROFILE", "work"));
     assert!(argv.contains(&"--model=opus".to_owned()), "{argv:#?}");
+    // What a profile denies is not left out where both are given.
+    let both = [&run[..], &["--no-config", "--profile", "work"]].concat();
+    assert_eq!(stub.command(&both).output().unwrap().status.code(), Some(2));
+    let mut command = stub.command(&[&run[..], &["--no-config"]].concat());
+    let argv = stub.started_by(command.env("OUTRIGGER_PROFILE", "work"));
+    assert!(!argv.contains(&"--model=opus".to_owned()), "{argv:#?}");
     let mut command = stub.command(&[&run[..], &["--profile", "home"]].concat());
     let argv = stub.started_by(command.env("OUTRIGGER_PROFILE", "work"));
     assert!(
