@@ -73,7 +73,7 @@ async fn talk(
     let directory = options.cwd.clone().or_else(|| std::env::current_dir().ok());
     screen.waits(Phase::Starting);
     let session = tokio::select! {
-        started = options.start() => started?,
+        started = options.start() => started.map_err(Failure::of_start)?,
         signal = signals.next() => return Ok(signal.status()),
     };
     warn_of_version(&session, &mut screen)?;
@@ -147,8 +147,12 @@ impl Chat {
         let mut ambient = session.ambient();
         let mut open = true;
         if self.interactive {
+            let lines = match self.keyboard.edits() {
+                true => "Alt-Enter, or a backslash at the end, begins another line; ",
+                false => "",
+            };
             self.screen
-                .note("/help lists commands; Alt-Enter, or a backslash at the end, begins another line; Ctrl-D ends")?;
+                .note(&format!("/help lists commands; {lines}Ctrl-D ends"))?;
         }
         self.show_prompt();
         loop {

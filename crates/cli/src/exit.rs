@@ -9,17 +9,17 @@ pub(crate) const TABLE: &str = "\
 Exit status:
   0    success
   1    the turn or the command failed, or nothing was found
-  2    wrong usage, or options that contradict each other
+  2    wrong usage, options that contradict each other, or a wrong configuration file
   3    the CLI was not found or could not be started, or did not get ready in time
   4    the API failed or refused, or did not answer in time; a host is away or fails
   5    a limit was reached: turns, budget, size of the conversation or the answer, time for background agents
   6    refused: a hook or the CLI did not let the prompt run, the model refused to answer, or a host does not allow it
   7    the session ended before the turn did
-  8    not logged in: the CLI has no account
+  8    there is no account: neither a key nor a login
   124  the time of --timeout was over
   130  interrupted (Ctrl-C)
   141  standard output was closed
-  143  terminated (SIGTERM)";
+  143  terminated (SIGTERM, or the terminal went away)";
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +118,15 @@ impl Failure {
         }
     }
 
+    /// A session did not start. A CLI that ended before it was ready is one that could not be started.
+    pub(crate) fn of_start(error: outrigger::Error) -> Self {
+        let status = match Status::of_error(&error) {
+            Status::Ended => Status::NotStarted,
+            status => status,
+        };
+        Self::new(status, error)
+    }
+
     /// Whether nobody reads standard output any more.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.status == Status::BrokenPipe
@@ -153,4 +162,29 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         }
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pages_have_the_table_of_the_help() {
+        let pages = [
+            include_str!("../../../docs/command-line.md"),
+            include_str!("../README.md"),
+        ];
+        for page in pages {
+            let mut rows = String::from("Exit status:");
+            for line in page.lines() {
+                let mut cells = line.split('|').map(str::trim).skip(1);
+                if let (Some(status), Some(meaning)) = (cells.next(), cells.next())
+                    && status.parse::<u8>().is_ok()
+                {
+                    rows += &format!("\n  {status:<5}{}", meaning.replace('`', ""));
+                }
+            }
+            assert_eq!(rows, TABLE);
+        }
+    }
 }

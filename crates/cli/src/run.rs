@@ -132,7 +132,7 @@ async fn answer(args: Args, telemetry: Option<&RunTelemetry>) -> CommandResult {
         if let Some(telemetry) = telemetry {
             options = telemetry.options(options);
         }
-        let session = options.start().await?;
+        let session = options.start().await.map_err(Failure::of_start)?;
         if let Some(telemetry) = telemetry {
             telemetry.observe(&session);
         }

@@ -10,16 +10,15 @@ use crate::plain::plain;
 
 /// The flags of telemetry.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Telemetry")]
 pub(crate) struct OtelArgs {
     /// Sends traces, metrics and logs to an OpenTelemetry collector, as `OTEL_EXPORTER_OTLP_ENDPOINT` and the other variables say.
-    #[arg(long)]
+    #[arg(long, help_heading = "Telemetry")]
     otel: bool,
     /// Sends prompts, answers, and inputs and results of tools, too; what looks like a secret is redacted.
-    #[arg(long, requires = "otel")]
+    #[arg(long, requires = "otel", help_heading = "Telemetry")]
     otel_content: bool,
     /// Has Claude Code send its own telemetry, too, in the same trace.
-    #[arg(long, requires = "otel")]
+    #[arg(long, requires = "otel", help_heading = "Telemetry")]
     otel_cli: bool,
 }
 

@@ -312,7 +312,9 @@ impl Cause {
                 "resume in a new process; if it happens again, update or reinstall the CLI"
             }
             Self::Truncated => "resume the session and ask again; do not take what was said for complete",
-            Self::Unexplained => "look at the tail of its stderr",
+            Self::Unexplained => {
+                "read its stderr, if it wrote any; `outrigger doctor` examines the installation"
+            }
         }
     }
 }

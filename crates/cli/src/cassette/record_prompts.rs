@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use outrigger::testing::Recording;
 use outrigger::{Local, Session};
-use outrigger_sim::cassette::Rules;
+use outrigger_sim::cassette::RedactionRules;
 
 use super::Redaction;
 use super::cassette_draft::CassetteDraft;
@@ -36,10 +36,10 @@ pub(super) async fn record(
     let options = agent.read()?.hosted(&asking, &screen);
     let mut signals = Signals::catch()?;
     let draft = CassetteDraft::begin(output)?;
-    let recording = Recording::new(Local::new(), draft.path()).rules(redaction.rules(Rules::new())?);
+    let recording = Recording::new(Local::new(), draft.path()).rules(redaction.rules(RedactionRules::new())?);
     let options = options.transport(recording.clone());
     let session = tokio::select! {
-        started = options.start() => started?,
+        started = options.start() => started.map_err(Failure::of_start)?,
         signal = signals.next() => return Ok(signal.status()),
     };
     // A session that did not begin is no recording.

@@ -196,3 +196,28 @@ fn a_run_that_does_not_start_ends_when_its_time_is_over() {
     assert!(said.contains("longer than --timeout allows"), "{said}");
     assert!(began.elapsed() < Duration::from_secs(60));
 }
+
+/// As `/bin/false` does, or a program that is another one.
+#[test]
+fn a_cli_that_ends_at_once_could_not_be_started() {
+    let stub = Stub::new("exit 1");
+    let cli = stub.path("claude");
+    let common = ["run", "hello", "--no-ask", "--cli", cli.to_str().unwrap()];
+    let output = stub.command(&common).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("`outrigger doctor`"), "{said}");
+}
+
+#[test]
+fn only_flags_of_telemetry_are_below_its_heading() {
+    let (help, _) = crate::tool::ran(&mut crate::tool::outrigger(&["run", "--help"]));
+    let (_, section) = help.split_once("\nTelemetry:\n").unwrap();
+    let (section, _) = section.split_once(":\n").unwrap();
+    let flags = section
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with('-'));
+    let flags: Vec<&str> = flags.collect();
+    assert_eq!(flags, ["--otel", "--otel-content", "--otel-cli"], "{help}");
+}
