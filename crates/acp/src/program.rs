@@ -184,7 +184,7 @@ fn for_host(task: ProgramTask) -> Result<ProgramTask, String> {
 
 async fn perform(task: ProgramTask, config: Config) -> ExitCode {
     match task {
-        ProgramTask::Help => print(HELP),
+        ProgramTask::Help => print(&HELP.replace("outrigger-acp", called())),
         ProgramTask::Version => print(concat!("outrigger-acp ", env!("CARGO_PKG_VERSION"), "\n")),
         ProgramTask::Cli(arguments) => cli(arguments),
         ProgramTask::Serve {
@@ -325,8 +325,16 @@ fn print(text: &str) -> ExitCode {
 
 fn failed(why: &str, code: u8) -> ExitCode {
     // There is no other place for the message.
-    let _ = writeln!(io::stderr(), "outrigger-acp: {why}");
+    let _ = writeln!(io::stderr(), "{}: {why}", called());
     ExitCode::from(code)
+}
+
+/// How this program was called: it is also a command of `outrigger`.
+fn called() -> &'static str {
+    match std::env::args_os().nth(1) {
+        Some(word) if word == "acp" => "outrigger acp",
+        _ => "outrigger-acp",
+    }
 }
 
 /// Resolves when a signal asks the program to end.

@@ -7,6 +7,8 @@ fn its_exit_statuses_are_those_of_the_agent_s_own_program() {
     let (said, code) = ran(&mut outrigger(&["acp", "--version"]));
     assert!(said.starts_with("outrigger-acp "), "{said}");
     assert_eq!(code, 0);
+    let (said, _) = ran(&mut outrigger(&["acp", "--help"]));
+    assert!(said.contains("Usage: outrigger acp ["), "{said}");
     let wrong = outrigger(&["acp", "--colour"]).output().expect("it starts");
     assert_eq!(wrong.status.code(), Some(2));
     assert!(wrong.stdout.is_empty(), "stdout is the protocol's");
