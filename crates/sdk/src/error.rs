@@ -13,7 +13,7 @@ use outrigger_sessions::store::{StoreError, StoreErrorKind};
 
 use crate::cause::Cause;
 use crate::end::End;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Verdict};
 use crate::ownership::LeaseProblem;
 use crate::peer::Exit;
 use crate::phase::{Phase, Stall};
@@ -500,8 +500,9 @@ impl fmt::Display for Error {
                     None => write!(f, "the turn has no answer: {verdict}")?,
                 }
                 match outcome.error_text() {
-                    Some(said) => write!(f, ": {said}"),
-                    None => Ok(()),
+                    // Of an interrupt the CLI has only notes for its own developers.
+                    Some(said) if *verdict != Verdict::Interrupted => write!(f, ": {said}"),
+                    _ => Ok(()),
                 }
             }
             Kind::Output { reason, .. } => write!(f, "the output is not of the requested shape: {reason}"),

@@ -458,7 +458,7 @@ fn only_an_answer_is_one() {
             "the turn has no answer: stopped by a hook",
         ),
         (
-            r#""subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_tools","num_turns":3"#,
+            r#""subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_tools","num_turns":3,"errors":["[ede_diagnostic] x"]"#,
             "the turn has no answer: interrupted",
         ),
         (
