@@ -10,6 +10,7 @@ use outrigger_host::HostError;
 use outrigger_host::log::SqliteLog;
 use outrigger_host_client::{HostClient, NewToken};
 
+use crate::agent::usage;
 use crate::exit::{CommandResult, Failure, Status};
 use crate::plain::plain;
 use crate::remote::{HostArgs, TokenFile, Trust, failure, token_file_of};
@@ -130,7 +131,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
                 }
                 Err(error) => return Err(error.into()),
             };
-            writeln!(out, "{} sessions, {} events", check.sessions, check.events)?;
+            writeln!(out, "sessions: {}; events: {}", check.sessions, check.events)?;
             for problem in &check.problems {
                 writeln!(out, "{problem}")?;
             }
@@ -165,7 +166,16 @@ pub(crate) async fn run(args: Args) -> CommandResult {
                 .context("there is no directory for configuration; name a file by --token-file")?;
             let cannot = format!("cannot write {}", path.display());
             let file = TokenFile::new(path).with_context(|| cannot.clone())?;
-            let issued = login.client.exchange_code(&login.code).await.map_err(failure)?;
+            let exchanged = login.client.exchange_code(&login.code).await;
+            let issued = exchanged.map_err(|error| match error.problem() {
+                Some(problem) if problem.status == 401 => Failure::new(
+                    Status::Refused,
+                    anyhow::anyhow!(
+                        "{error}; `outrigger serve --link`, on the machine of the host, prints another link"
+                    ),
+                ),
+                _ => failure(error),
+            })?;
             let path = file.keep(&issued.token).context(cannot)?;
             writeln!(
                 out,
@@ -197,7 +207,9 @@ impl Login {
         let mut line = String::new();
         io::stdin().read_line(&mut line)?;
         let link = line.trim().split_once("/welcome#code=");
-        let (host, code) = link.context("that is no link of a host: it ends with /welcome#code=…")?;
+        let (host, code) = link.ok_or_else(|| {
+            usage("standard input has no link of a host, which ends with /welcome#code=…".to_owned())
+        })?;
         let builder = trust.builder(host)?;
         Ok(Self {
             host: host.to_owned(),

@@ -179,11 +179,9 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.title, &self.detail) {
-            (Some(title), Some(detail)) => write!(f, "{title}: {detail}")?,
-            (Some(text), None) | (None, Some(text)) => f.write_str(text)?,
-            (None, None) => f.write_str("without a reason")?,
-        }
+        // The title says less of the same.
+        let text = self.detail.as_deref().or(self.title.as_deref());
+        f.write_str(text.unwrap_or("without a reason"))?;
         write!(f, " ({})", self.status)
     }
 }

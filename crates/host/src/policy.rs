@@ -121,7 +121,7 @@ impl HostPolicy {
 
     /// The directory without links, if it is in a root.
     pub(crate) fn directory(&self, cwd: &Path) -> Result<PathBuf> {
-        let refused = || HostError::NotAllowed(format!("the directory {}", cwd.display()));
+        let refused = || HostError::NotAllowed(format!("the directory {}, or there is none", cwd.display()));
         let real = cwd.canonicalize().map_err(|_| refused())?;
         let inside = self
             .roots
