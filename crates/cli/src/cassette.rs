@@ -9,8 +9,7 @@ mod show_cassette;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
-use outrigger_sim::cassette::{Cassette, Rules};
+use outrigger_sim::cassette::{Cassette, CassetteError, RedactionRules};
 
 use crate::exit::{CommandResult, Failure, Status};
 
@@ -74,7 +73,7 @@ struct Redaction {
 
 impl Redaction {
     /// Adds these rules to others.
-    fn rules(&self, rules: Rules) -> Result<Rules, Failure> {
+    fn rules(&self, rules: RedactionRules) -> Result<RedactionRules, Failure> {
         let usage = |error| Failure::new(Status::Usage, anyhow::Error::new(error));
         let mut rules = rules;
         for literal in &self.literals {
@@ -128,8 +127,15 @@ impl EditIds {
 
 /// Reads a cassette; the failure has the path.
 fn read(path: &Path) -> Result<Cassette, Failure> {
-    let read = Cassette::read(path).with_context(|| path.display().to_string());
-    read.map_err(|error| Failure::new(Status::Usage, error))
+    Cassette::read(path).map_err(|error| {
+        let names_path = matches!(error, CassetteError::Unreadable { .. });
+        let error = anyhow::Error::new(error);
+        let error = match names_path {
+            true => error,
+            false => error.context(format!("cannot use {}", path.display())),
+        };
+        Failure::new(Status::Usage, error)
+    })
 }
 
 /// Writes a cassette so that the file is never half there.

@@ -9,7 +9,7 @@ use std::process::{ExitCode, ExitStatus};
 use anyhow::Context as _;
 use clap::ValueHint;
 use outrigger_sim::api::{ApiRecorder, ApiRequest, MessagesApi, Upstream};
-use outrigger_sim::cassette::Rules;
+use outrigger_sim::cassette::RedactionRules;
 use outrigger_sim::claude::{LEADS_ELSEWHERE, Sandbox};
 use outrigger_sim::script::{Script, json_schema};
 use tokio::process::{Child, Command};
@@ -151,8 +151,8 @@ async fn start(args: &Args, sandbox: Option<&Sandbox>) -> Result<MessagesApi, Fa
     }
     if let Some(path) = &args.record {
         let recorder = match args.overwrite {
-            true => ApiRecorder::replace(path, Rules::new()),
-            false => ApiRecorder::create(path, Rules::new()),
+            true => ApiRecorder::replace(path, RedactionRules::new()),
+            false => ApiRecorder::create(path, RedactionRules::new()),
         };
         let hint = |error: &io::Error| match error.kind() {
             io::ErrorKind::AlreadyExists => "; --overwrite replaces it",

@@ -4,7 +4,9 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use outrigger_protocol::check::{Checker, Direction};
-use outrigger_sim::cassette::{Cassette, LineEnd, Places, Redactor, Rules, Said, What};
+use outrigger_sim::cassette::{
+    Cassette, CassetteError, LineEnd, Places, RedactionRules, Redactor, Said, What,
+};
 
 use super::Redaction;
 use crate::exit::{CommandResult, Status};
@@ -12,7 +14,7 @@ use crate::plain::plain;
 
 /// Tell whether cassettes are whole, fully typed, and free of secrets.
 ///
-/// Looked for are the format; frames of the CLI that the types do not cover; keys, tokens, addresses and home directories that
+/// It looks for a wrong format; for frames of the CLI that the types do not cover; for keys, tokens, addresses and home directories that
 /// were not redacted. The exit status is 0 if nothing was found, 1 if something was, 2 if a file is no cassette.
 #[derive(Debug, clap::Args)]
 pub(super) struct CheckCassette {
@@ -25,7 +27,7 @@ pub(super) struct CheckCassette {
 
 impl CheckCassette {
     pub(super) fn run(self) -> CommandResult {
-        let rules = self.redaction.rules(Rules::new())?;
+        let rules = self.redaction.rules(RedactionRules::new())?;
         let redactor = Redactor::new(&Places::default(), rules);
         let mut out = io::stdout().lock();
         let mut status = Status::Success;
@@ -33,7 +35,12 @@ impl CheckCassette {
             let cassette = match Cassette::read(path) {
                 Ok(cassette) => cassette,
                 Err(error) => {
-                    writeln!(out, "{}: {}", shown(path), plain(&error.to_string()))?;
+                    let text = plain(&error.to_string());
+                    match error {
+                        // The text has the path.
+                        CassetteError::Unreadable { .. } => writeln!(out, "{text}")?,
+                        _ => writeln!(out, "{}: {text}", shown(path))?,
+                    }
                     status = Status::Usage;
                     continue;
                 }

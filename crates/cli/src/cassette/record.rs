@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::ValueHint;
-use outrigger_sim::cassette::{About, Places, Recorder, Rules};
+use outrigger_sim::cassette::{About, Places, Recorder, RedactionRules};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
 
@@ -122,7 +122,7 @@ impl Args {
         let text = |text: OsString| text.to_string_lossy().into_owned();
         let env = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
         let cwd = std::env::current_dir().context("the working directory is not there")?;
-        let rules = self.redaction.rules(Rules::new())?;
+        let rules = self.redaction.rules(RedactionRules::new())?;
         let about = About::new(self.command.iter().cloned().map(text), env, cwd)
             .places(|places| *places = Places::here())
             .rules(|own| own.and(rules))

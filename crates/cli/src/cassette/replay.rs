@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use outrigger_sim::cassette::{Pace, Places, Replay, Rules};
+use outrigger_sim::cassette::{Pace, Places, RedactionRules, Replay};
 use outrigger_sim::peer::Exit;
 
 use super::Redaction;
@@ -66,7 +66,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     }
     let text = |text: OsString| text.to_string_lossy().into_owned();
     let env = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
-    let rules = args.redaction.rules(Rules::new())?;
+    let rules = args.redaction.rules(RedactionRules::new())?;
     let arguments = args.arguments.into_iter().map(text);
     let mut replay = Replay::new(cassette)
         .name(args.file.display().to_string())

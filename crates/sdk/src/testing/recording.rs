@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use outrigger_sim::cassette::{About, Places, Recorder, Rules};
+use outrigger_sim::cassette::{About, Places, Recorder, RedactionRules};
 
 use crate::options::Launch;
 use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Signaller, Transport};
@@ -14,7 +14,7 @@ use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Signaller, 
 /// Records each session of another transport into a cassette, for [`Replay`](super::Replay).
 ///
 /// Nothing is changed of what passes and of when it does. Secrets, directories and names are redacted before they are
-/// written; see [`Rules`]. Each line is in the file before it is handed on. Recording that fails (a disk that is full) does not
+/// written; see [`RedactionRules`]. Each line is in the file before it is handed on. Recording that fails (a disk that is full) does not
 /// fail the session; [`finish`](Self::finish) returns the error.
 ///
 /// ```no_run
@@ -38,7 +38,7 @@ pub struct Recording<T>(Arc<RecordingInner<T>>);
 struct RecordingInner<T> {
     transport: T,
     path: PathBuf,
-    rules: Mutex<Rules>,
+    rules: Mutex<RedactionRules>,
     opened: AtomicUsize,
     recorders: Mutex<Vec<Recorder>>,
 }
@@ -62,7 +62,7 @@ impl<T: Transport> Recording<T> {
     }
 
     /// Sets rules for redaction, beside those that always hold, for sessions that are started from now on.
-    pub fn rules(self, rules: Rules) -> Self {
+    pub fn rules(self, rules: RedactionRules) -> Self {
         *self.0.rules.lock().unwrap_or_else(PoisonError::into_inner) = rules;
         self
     }

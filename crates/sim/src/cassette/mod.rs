@@ -13,7 +13,7 @@
 //! ```
 //!
 //! `t` are seconds since the beginning; `in` is a line of the client and `out` a line of the CLI. A frame is kept as it
-//! was written, except for [redaction](Rules), for the placeholders of [`Places`], and for white space around it. A line
+//! was written, except for [redaction](RedactionRules), for the placeholders of [`Places`], and for white space around it. A line
 //! that was no JSON, or blank, is `{"raw": "…"}`. A byte of invalid UTF-8 from the CLI is the character U+10FF00 plus its value, from
 //! U+10FF80 to U+10FFFF. A last line of the CLI without a line end has `"end":false` beside its `msg`. Of the client's lines, blank
 //! ones are not recorded and invalid UTF-8 becomes replacement characters: the CLI reads them so.
@@ -49,7 +49,7 @@ pub use places::Places;
 #[cfg(feature = "api-record")]
 pub(crate) use places::{home_of_somebody, replace_placeholders};
 pub use recorder::{About, RecordedReader, RecordedWriter, Recorder};
-pub use redact::{Redactor, RuleError, Rules};
+pub use redact::{RedactionError, RedactionRules, Redactor};
 pub use replay::{Pace, Playing, Replay};
 
 #[cfg(test)]

@@ -352,11 +352,11 @@ mod tests {
     fn a_name_that_is_a_word_of_the_protocol_is_not_looked_for() {
         let mut places = Places::of("/w/it", [("HOME", "/home/max"), ("USER", "max")]);
         places.host = "other".to_owned();
-        let redactor = crate::cassette::Redactor::new(&places, crate::cassette::Rules::new());
+        let redactor = crate::cassette::Redactor::new(&places, crate::cassette::RedactionRules::new());
         let frame = |path: &str| format!(r#"{{"effort":"max","reason":"other","cwd":"{path}/it"}}"#);
         assert_eq!(redactor.text(&frame("/home/max")), Some(frame("{{home}}")));
         places.user = "maximilian".to_owned();
-        let redactor = crate::cassette::Redactor::new(&places, crate::cassette::Rules::new());
+        let redactor = crate::cassette::Redactor::new(&places, crate::cassette::RedactionRules::new());
         assert_eq!(
             redactor.text("by maximilian, max").as_deref(),
             Some("by {{user}}, max")
@@ -394,7 +394,7 @@ mod tests {
     #[test]
     fn a_place_is_no_part_of_another() {
         let places = Places::of("/w/it", [("HOME", "/root")]);
-        let redactor = crate::cassette::Redactor::new(&places, crate::cassette::Rules::new());
+        let redactor = crate::cassette::Redactor::new(&places, crate::cassette::RedactionRules::new());
         let text = "/root/x /srv/root/x /w/it.old /var/tmp /w/it. /tmp";
         let redacted = "{{home}}/x /srv/root/x /w/it.old /var/tmp {{cwd}}. {{tmp}}";
         assert_eq!(redactor.text(text).as_deref(), Some(redacted));

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::file::{Event, Header, LineEnd, Said, VERSION, What};
 use super::lines::Lines;
 use super::places::Places;
-use super::redact::{Redactor, Rules};
+use super::redact::{RedactionRules, Redactor};
 use super::split::Held;
 use crate::word_list::WordList;
 
@@ -26,7 +26,7 @@ pub struct About {
     argv: Vec<String>,
     env: Vec<(String, String)>,
     places: Places,
-    rules: Rules,
+    rules: RedactionRules,
     cli_version: Option<String>,
     recorder: Option<String>,
 }
@@ -41,7 +41,7 @@ impl About {
         let env: Vec<_> = env.into_iter().collect();
         let pairs = || env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let places = Places::of(cwd, pairs());
-        let rules = Rules::new().secrets_of(pairs());
+        let rules = RedactionRules::new().secrets_of(pairs());
         Self {
             argv: argv.into_iter().map(Into::into).collect(),
             places,
@@ -52,7 +52,7 @@ impl About {
     }
 
     /// Changes the rules for redaction, which have the secrets of the environment already.
-    pub fn rules(mut self, change: impl FnOnce(Rules) -> Rules) -> Self {
+    pub fn rules(mut self, change: impl FnOnce(RedactionRules) -> RedactionRules) -> Self {
         self.rules = change(self.rules);
         self
     }
@@ -462,7 +462,7 @@ mod tests {
 
     #[test]
     fn where_a_program_is_installed_is_not_written() {
-        let redactor = Redactor::new(&Places::default(), Rules::new());
+        let redactor = Redactor::new(&Places::default(), RedactionRules::new());
         let argv = ["/home/jane/bin/node", "/opt/cli.js", "--add-dir", "/opt/x"].map(str::to_owned);
         assert_eq!(
             redacted(&argv, &redactor),

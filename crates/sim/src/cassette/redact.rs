@@ -21,10 +21,10 @@ pub(super) const SECRET: &str = "{{secret}}";
 /// addresses, and the account's data of a sign-in. [`Places`] replaces directories and names.
 ///
 /// ```
-/// use outrigger_sim::cassette::Rules;
+/// use outrigger_sim::cassette::RedactionRules;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let rules = Rules::new()
+/// let rules = RedactionRules::new()
 ///     .literal("Project Nightingale")
 ///     .pattern("cust_[0-9]+")?
 ///     .pointer("/response/response/commands")?;
@@ -32,7 +32,7 @@ pub(super) const SECRET: &str = "{{secret}}";
 /// # }
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Rules {
+pub struct RedactionRules {
     literals: Vec<(String, String)>,
     patterns: Vec<Regex>,
     pointers: Vec<Vec<String>>,
@@ -41,7 +41,7 @@ pub struct Rules {
 /// A rule that makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum RuleError {
+pub enum RedactionError {
     /// The regular expression cannot be read.
     #[error("the rule {rule:?} is no regular expression: {why}")]
     Pattern {
@@ -55,7 +55,7 @@ pub enum RuleError {
     Pointer(String),
 }
 
-impl Rules {
+impl RedactionRules {
     /// No rules beyond those that always hold.
     pub fn new() -> Self {
         Self::default()
@@ -83,8 +83,8 @@ impl Rules {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn pattern(mut self, pattern: &str) -> Result<Self, RuleError> {
-        let pattern = Regex::new(pattern).map_err(|error| RuleError::Pattern {
+    pub fn pattern(mut self, pattern: &str) -> Result<Self, RedactionError> {
+        let pattern = Regex::new(pattern).map_err(|error| RedactionError::Pattern {
             rule: pattern.to_owned(),
             why: error.to_string(),
         })?;
@@ -96,9 +96,9 @@ impl Rules {
     ///
     /// # Errors
     /// When it does not begin with `/`.
-    pub fn pointer(mut self, pointer: &str) -> Result<Self, RuleError> {
+    pub fn pointer(mut self, pointer: &str) -> Result<Self, RedactionError> {
         let parts = pointer.strip_prefix('/').filter(|parts| !parts.is_empty());
-        let parts = parts.ok_or_else(|| RuleError::Pointer(pointer.to_owned()))?;
+        let parts = parts.ok_or_else(|| RedactionError::Pointer(pointer.to_owned()))?;
         let parts = parts
             .split('/')
             .map(|part| part.replace("~1", "/").replace("~0", "~"));
@@ -107,7 +107,7 @@ impl Rules {
     }
 }
 
-setters! { Rules:
+setters! { RedactionRules:
     /// Takes this text out wherever it stands, in any letter case that is written here, and its base64.
     literal(text: impl Into<String>) => literals.push((text.into(), SECRET.to_owned()));
     /// Takes out the value of a variable of this name, as `{{secret:NAME}}`.
@@ -139,7 +139,7 @@ impl Hit {
 /// Applies all rules.
 #[derive(Clone)]
 pub struct Redactor {
-    rules: Rules,
+    rules: RedactionRules,
     /// What else known secrets look like: base64 at each of its three alignments, percent-encoded.
     disguises: Vec<(String, String)>,
     needles: Vec<Needle>,
@@ -154,7 +154,7 @@ impl fmt::Debug for Redactor {
 
 impl Redactor {
     /// A redactor for a session at these places, with these rules beside those that always hold.
-    pub fn new(places: &Places, mut rules: Rules) -> Self {
+    pub fn new(places: &Places, mut rules: RedactionRules) -> Self {
         rules.literals.retain(|(text, _)| !text.is_empty());
         // One may be a part of another.
         rules

@@ -10,7 +10,7 @@ use super::divergence::Divergence;
 use super::file::Cassette;
 use super::places::Places;
 use super::player::CassettePlayer;
-use super::redact::Rules;
+use super::redact::RedactionRules;
 use crate::running::{ClientIo, Exit, Running, pipes, reins};
 
 /// How fast a cassette is played.
@@ -62,7 +62,7 @@ pub struct Replay {
     pub(super) pace: Pace,
     pub(super) patience: Duration,
     pub(super) places: Places,
-    pub(super) rules: Rules,
+    pub(super) rules: RedactionRules,
     pub(super) argv: Vec<String>,
     pub(super) ignored: Vec<Vec<String>>,
 }
@@ -79,7 +79,7 @@ impl Replay {
             pace: Pace::None,
             patience: Duration::from_secs(30),
             places: Places::default(),
-            rules: Rules::new(),
+            rules: RedactionRules::new(),
             argv: Vec::new(),
             ignored: Vec::new(),
         }
@@ -104,7 +104,7 @@ impl Replay {
     }
 
     /// Changes the rules for redaction: the recording's own rules have to be applied to the client's current lines, too.
-    pub fn rules(mut self, change: impl FnOnce(Rules) -> Rules) -> Self {
+    pub fn rules(mut self, change: impl FnOnce(RedactionRules) -> RedactionRules) -> Self {
         self.rules = change(self.rules);
         self
     }

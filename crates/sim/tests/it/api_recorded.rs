@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use outrigger_sim::api::{ApiRecorder, MessagesApi, Upstream};
-use outrigger_sim::cassette::Rules;
+use outrigger_sim::cassette::RedactionRules;
 use outrigger_sim::claude::{Launch, Sandbox, Seen, executable};
 use outrigger_sim::script::Script;
 use serde_json::{Value, json};
@@ -81,7 +81,7 @@ async fn recorded(sandbox: &Sandbox, file: &Path) -> Result<Vec<String>, Box<dyn
     let upstream = MessagesApi::builder().start().await?;
     let proxy = MessagesApi::builder()
         .upstream(Upstream::new(&upstream.base_url())?)
-        .record(ApiRecorder::create(file, Rules::new())?)
+        .record(ApiRecorder::create(file, RedactionRules::new())?)
         .home(sandbox.home().to_string_lossy())
         .start()
         .await?;

@@ -3,7 +3,7 @@
 use futures_util::StreamExt as _;
 use outrigger::permissions::{PermissionHandler, PermissionRequest, PermissionResult};
 use outrigger::testing::assert::{Trace, question, tool};
-use outrigger::testing::sim::cassette::{Cassette, Places, Redactor, Rules};
+use outrigger::testing::sim::cassette::{Cassette, Places, RedactionRules, Redactor};
 use outrigger::testing::{Recording, Replay, Traced};
 use outrigger::{Local, Options, Session};
 use serde_json::Value;
@@ -67,7 +67,7 @@ async fn a_session_of_the_real_cli_plays_back_with_the_same_events() {
         "{text}"
     );
     assert_eq!(
-        cassette.leaks(&Redactor::new(&Places::default(), Rules::new())),
+        cassette.leaks(&Redactor::new(&Places::default(), RedactionRules::new())),
         []
     );
 

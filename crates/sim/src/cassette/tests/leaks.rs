@@ -156,7 +156,7 @@ async fn nothing_that_was_planted_is_in_the_file() {
     );
     assert!(text.contains("CLAUDE_CODE_ENTRYPOINT") && !text.contains("SOMETHING_ELSE"));
     // What was taken out is not taken for a secret again.
-    let redactor = Redactor::new(&Places::default(), Rules::new());
+    let redactor = Redactor::new(&Places::default(), RedactionRules::new());
     for event in &cassette.events {
         if let What::In(said) | What::Out(said, _) = &event.what {
             assert_eq!(redactor.leaks(said.text()), [""; 0], "{}", said.text());
@@ -166,7 +166,7 @@ async fn nothing_that_was_planted_is_in_the_file() {
 
 #[tokio::test]
 async fn the_leaks_of_a_file_that_was_not_redacted_are_found() {
-    let redactor = Redactor::new(&Places::default(), Rules::new().literal(PHRASE));
+    let redactor = Redactor::new(&Places::default(), RedactionRules::new().literal(PHRASE));
     for text in [
         KEY,
         PHRASE,
