@@ -73,7 +73,7 @@ use tokio::sync::Notify;
 
 use self::approval::CallVerdict;
 pub use self::approval::{Approval, ApprovalId, ApprovalState, Decided, Decision, TooLate};
-pub use self::approval_store::{ApprovalFiles, ApprovalStore, MemoryApprovals, StoreError};
+pub use self::approval_store::{ApprovalFiles, ApprovalStore, ApprovalStoreError, MemoryApprovals};
 
 /// How often a change is tried against changes of others.
 const TRIES: usize = 16;
@@ -103,7 +103,7 @@ pub enum DecideError {
     TooLate(#[from] TooLate),
     /// The store failed.
     #[error("the approvals cannot be read or written")]
-    Store(#[source] StoreError),
+    Store(#[source] ApprovalStoreError),
 }
 
 /// Why a decision was not carried out.
@@ -118,7 +118,7 @@ pub enum CarryOutError {
     NotAsked(ApprovalId),
     /// The store failed, so that it is not known whether there is a decision.
     #[error("the approvals cannot be read or written")]
-    Store(#[source] StoreError),
+    Store(#[source] ApprovalStoreError),
     /// The session could not be resumed, or ended before the turn did.
     #[error(transparent)]
     Session(#[from] outrigger::Error),
@@ -130,7 +130,7 @@ pub enum CarryOutError {
 pub enum ResumeError {
     /// The store failed, so that it is not known whether calls wait for somebody.
     #[error("the approvals cannot be read or written")]
-    Store(#[source] StoreError),
+    Store(#[source] ApprovalStoreError),
     /// The session could not be resumed.
     #[error(transparent)]
     Session(#[from] outrigger::Error),
@@ -167,7 +167,7 @@ impl Resumed {
     ///
     /// # Cancel safety
     /// When the future is dropped, so is what this was called on, and the session ends unless the program has a clone of it.
-    pub async fn asked(mut self) -> Result<Session, StoreError> {
+    pub async fn asked(mut self) -> Result<Session, ApprovalStoreError> {
         if self.is_open {
             let asked = async {
                 tokio::select! {
@@ -307,7 +307,7 @@ impl Approvals {
     ///
     /// # Cancel safety
     /// The future only reads, and notes whose time is over.
-    pub async fn pending(&self) -> Result<Vec<Approval>, StoreError> {
+    pub async fn pending(&self) -> Result<Vec<Approval>, ApprovalStoreError> {
         self.listed(Approval::is_pending).await
     }
 
@@ -318,7 +318,7 @@ impl Approvals {
     ///
     /// # Cancel safety
     /// As [`pending`](Self::pending).
-    pub async fn waiting(&self) -> Result<Vec<Approval>, StoreError> {
+    pub async fn waiting(&self) -> Result<Vec<Approval>, ApprovalStoreError> {
         self.listed(Approval::waits_for_session).await
     }
 
@@ -329,7 +329,7 @@ impl Approvals {
     ///
     /// # Cancel safety
     /// The future only reads.
-    pub async fn get(&self, id: &ApprovalId) -> Result<Option<Approval>, StoreError> {
+    pub async fn get(&self, id: &ApprovalId) -> Result<Option<Approval>, ApprovalStoreError> {
         self.store.get(id).await
     }
 
@@ -423,11 +423,15 @@ impl Approvals {
     ///
     /// # Cancel safety
     /// When the future is dropped, some are noted and some not; call it again.
-    pub async fn supersede(&self, session: &SessionId) -> Result<(), StoreError> {
+    pub async fn supersede(&self, session: &SessionId) -> Result<(), ApprovalStoreError> {
         self.supersede_but(session, None).await
     }
 
-    async fn supersede_but(&self, session: &SessionId, by: Option<&Approval>) -> Result<(), StoreError> {
+    async fn supersede_but(
+        &self,
+        session: &SessionId,
+        by: Option<&Approval>,
+    ) -> Result<(), ApprovalStoreError> {
         for mut approval in self.store.list(Some(session)).await? {
             if by.is_some_and(|by| by.id == approval.id) {
                 continue;
@@ -449,7 +453,7 @@ impl Approvals {
         Ok(())
     }
 
-    async fn listed(&self, wanted: impl Fn(&Approval) -> bool) -> Result<Vec<Approval>, StoreError> {
+    async fn listed(&self, wanted: impl Fn(&Approval) -> bool) -> Result<Vec<Approval>, ApprovalStoreError> {
         let now = SystemTime::now();
         let mut found = Vec::new();
         for approval in self.store.list(None).await? {
@@ -551,11 +555,11 @@ impl ApprovedPlans {
 #[derive(Debug)]
 enum Unasked {
     NoId,
-    Store(StoreError),
+    Store(ApprovalStoreError),
 }
 
-impl From<StoreError> for Unasked {
-    fn from(error: StoreError) -> Self {
+impl From<ApprovalStoreError> for Unasked {
+    fn from(error: ApprovalStoreError) -> Self {
         Self::Store(error)
     }
 }
@@ -583,7 +587,7 @@ mod tests {
     struct Slow(MemoryApprovals);
 
     impl ApprovalStore for Slow {
-        fn add<'a>(&'a self, approval: &'a Approval) -> BoxFuture<'a, Result<(), StoreError>> {
+        fn add<'a>(&'a self, approval: &'a Approval) -> BoxFuture<'a, Result<(), ApprovalStoreError>> {
             Box::pin(async {
                 self.0.add(approval).await?;
                 tokio::task::yield_now().await;
@@ -591,18 +595,21 @@ mod tests {
             })
         }
 
-        fn get<'a>(&'a self, id: &'a ApprovalId) -> BoxFuture<'a, Result<Option<Approval>, StoreError>> {
+        fn get<'a>(
+            &'a self,
+            id: &'a ApprovalId,
+        ) -> BoxFuture<'a, Result<Option<Approval>, ApprovalStoreError>> {
             self.0.get(id)
         }
 
         fn list<'a>(
             &'a self,
             session: Option<&'a SessionId>,
-        ) -> BoxFuture<'a, Result<Vec<Approval>, StoreError>> {
+        ) -> BoxFuture<'a, Result<Vec<Approval>, ApprovalStoreError>> {
             self.0.list(session)
         }
 
-        fn replace<'a>(&'a self, approval: &'a Approval) -> BoxFuture<'a, Result<bool, StoreError>> {
+        fn replace<'a>(&'a self, approval: &'a Approval) -> BoxFuture<'a, Result<bool, ApprovalStoreError>> {
             self.0.replace(approval)
         }
     }

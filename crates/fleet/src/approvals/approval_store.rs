@@ -16,7 +16,7 @@ use super::{Approval, ApprovalId};
 use crate::lasting;
 
 /// Why a store failed.
-pub type StoreError = Box<dyn StdError + Send + Sync + 'static>;
+pub type ApprovalStoreError = Box<dyn StdError + Send + Sync + 'static>;
 
 /// Keeps approvals, for any number of processes.
 ///
@@ -27,28 +27,30 @@ pub trait ApprovalStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// When it is not known to be stored.
-    fn add<'a>(&'a self, approval: &'a Approval) -> BoxFuture<'a, Result<(), StoreError>>;
+    fn add<'a>(&'a self, approval: &'a Approval) -> BoxFuture<'a, Result<(), ApprovalStoreError>>;
 
     /// The approval of this id.
     ///
     /// # Errors
     /// When it cannot be read; never for one that is missing.
-    fn get<'a>(&'a self, id: &'a ApprovalId) -> BoxFuture<'a, Result<Option<Approval>, StoreError>>;
+    fn get<'a>(&'a self, id: &'a ApprovalId) -> BoxFuture<'a, Result<Option<Approval>, ApprovalStoreError>>;
 
     /// The approvals of a session, or of all sessions, in any order: those that [are pending](Approval::is_pending) or
     /// [wait for their session](Approval::waits_for_session), and others as long as the store keeps them.
     ///
     /// # Errors
     /// When they cannot be read.
-    fn list<'a>(&'a self, session: Option<&'a SessionId>)
-    -> BoxFuture<'a, Result<Vec<Approval>, StoreError>>;
+    fn list<'a>(
+        &'a self,
+        session: Option<&'a SessionId>,
+    ) -> BoxFuture<'a, Result<Vec<Approval>, ApprovalStoreError>>;
 
     /// Puts an approval in place of the one that has its id and the version before; `false`, if the store has another version.
     /// Of two that replace the same version at once, one gets `true`.
     ///
     /// # Errors
     /// When it is not known which version is stored.
-    fn replace<'a>(&'a self, approval: &'a Approval) -> BoxFuture<'a, Result<bool, StoreError>>;
+    fn replace<'a>(&'a self, approval: &'a Approval) -> BoxFuture<'a, Result<bool, ApprovalStoreError>>;
 }
 
 /// Keeps approvals in memory. Clones share them.
@@ -64,7 +66,7 @@ impl MemoryApprovals {
     fn with<T: Send + 'static>(
         &self,
         call: impl FnOnce(&mut BTreeMap<ApprovalId, Approval>) -> T,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    ) -> BoxFuture<'static, Result<T, ApprovalStoreError>> {
         // Nothing panics halfway through a change.
         let done = call(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
         Box::pin(std::future::ready(Ok(done)))
@@ -72,27 +74,27 @@ impl MemoryApprovals {
 }
 
 impl ApprovalStore for MemoryApprovals {
-    fn add<'a>(&'a self, approval: &'a Approval) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn add<'a>(&'a self, approval: &'a Approval) -> BoxFuture<'a, Result<(), ApprovalStoreError>> {
         self.with(|all| {
             all.insert(approval.id.clone(), approval.clone());
         })
     }
 
-    fn get<'a>(&'a self, id: &'a ApprovalId) -> BoxFuture<'a, Result<Option<Approval>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a ApprovalId) -> BoxFuture<'a, Result<Option<Approval>, ApprovalStoreError>> {
         self.with(|all| all.get(id).cloned())
     }
 
     fn list<'a>(
         &'a self,
         session: Option<&'a SessionId>,
-    ) -> BoxFuture<'a, Result<Vec<Approval>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<Approval>, ApprovalStoreError>> {
         self.with(|all| {
             let of_session = |approval: &&Approval| session.is_none_or(|id| *id == approval.session_id);
             all.values().filter(of_session).cloned().collect()
         })
     }
 
-    fn replace<'a>(&'a self, approval: &'a Approval) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn replace<'a>(&'a self, approval: &'a Approval) -> BoxFuture<'a, Result<bool, ApprovalStoreError>> {
         self.with(|all| match all.get_mut(&approval.id) {
             Some(stored) if stored.version + 1 == approval.version => {
                 *stored = approval.clone();
@@ -128,7 +130,7 @@ impl ApprovalFiles {
     ///
     /// # Cancel safety
     /// The file may be removed or not when the future is dropped.
-    pub async fn forget(&self, id: &ApprovalId) -> Result<(), StoreError> {
+    pub async fn forget(&self, id: &ApprovalId) -> Result<(), ApprovalStoreError> {
         let path = self.path(id);
         self.locked(move |_| match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -145,7 +147,7 @@ impl ApprovalFiles {
     async fn locked<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T, ApprovalStoreError> {
         let directory = self.0.clone();
         let called = tokio::task::spawn_blocking(move || {
             // Only this user may read what a model was about to do, and only this user may decide.
@@ -175,14 +177,14 @@ fn write(path: &Path, text: &[u8]) -> io::Result<()> {
 }
 
 impl ApprovalStore for ApprovalFiles {
-    fn add<'a>(&'a self, approval: &'a Approval) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn add<'a>(&'a self, approval: &'a Approval) -> BoxFuture<'a, Result<(), ApprovalStoreError>> {
         Box::pin(async move {
             let (path, text) = (self.path(&approval.id), serde_json::to_vec(approval)?);
             self.locked(move |_| write(&path, &text)).await
         })
     }
 
-    fn get<'a>(&'a self, id: &'a ApprovalId) -> BoxFuture<'a, Result<Option<Approval>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a ApprovalId) -> BoxFuture<'a, Result<Option<Approval>, ApprovalStoreError>> {
         let path = self.path(id);
         Box::pin(self.locked(move |_| read(&path)))
     }
@@ -190,7 +192,7 @@ impl ApprovalStore for ApprovalFiles {
     fn list<'a>(
         &'a self,
         session: Option<&'a SessionId>,
-    ) -> BoxFuture<'a, Result<Vec<Approval>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<Approval>, ApprovalStoreError>> {
         Box::pin(async move {
             let session = session.cloned();
             let listed = self.locked(move |directory| {
@@ -215,7 +217,7 @@ impl ApprovalStore for ApprovalFiles {
         })
     }
 
-    fn replace<'a>(&'a self, approval: &'a Approval) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn replace<'a>(&'a self, approval: &'a Approval) -> BoxFuture<'a, Result<bool, ApprovalStoreError>> {
         Box::pin(async move {
             let (path, text, version) = (
                 self.path(&approval.id),

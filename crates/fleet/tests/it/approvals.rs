@@ -9,8 +9,8 @@ use outrigger::protocol::shared::{JsonObject, PermissionMode};
 use outrigger::testing::{RealCli, Simulated};
 use outrigger::{Options, SessionId, Verdict};
 use outrigger_fleet::approvals::{
-    Approval, ApprovalFiles, ApprovalId, ApprovalState, ApprovalStore, Approvals, CarryOutError, DecideError,
-    Decision, MemoryApprovals, StoreError, TooLate,
+    Approval, ApprovalFiles, ApprovalId, ApprovalState, ApprovalStore, ApprovalStoreError, Approvals,
+    CarryOutError, DecideError, Decision, MemoryApprovals, TooLate,
 };
 use serde_json::json;
 
@@ -317,16 +317,19 @@ async fn a_session_that_asks_nothing_is_not_waited_for() {
 struct Broken;
 
 impl ApprovalStore for Broken {
-    fn add<'a>(&'a self, _: &'a Approval) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn add<'a>(&'a self, _: &'a Approval) -> BoxFuture<'a, Result<(), ApprovalStoreError>> {
         Box::pin(async { Err("the disk is full".into()) })
     }
-    fn get<'a>(&'a self, _: &'a ApprovalId) -> BoxFuture<'a, Result<Option<Approval>, StoreError>> {
+    fn get<'a>(&'a self, _: &'a ApprovalId) -> BoxFuture<'a, Result<Option<Approval>, ApprovalStoreError>> {
         Box::pin(async { Ok(None) })
     }
-    fn list<'a>(&'a self, _: Option<&'a SessionId>) -> BoxFuture<'a, Result<Vec<Approval>, StoreError>> {
+    fn list<'a>(
+        &'a self,
+        _: Option<&'a SessionId>,
+    ) -> BoxFuture<'a, Result<Vec<Approval>, ApprovalStoreError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
-    fn replace<'a>(&'a self, _: &'a Approval) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn replace<'a>(&'a self, _: &'a Approval) -> BoxFuture<'a, Result<bool, ApprovalStoreError>> {
         Box::pin(async { Err("the disk is full".into()) })
     }
 }
