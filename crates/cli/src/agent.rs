@@ -163,7 +163,7 @@ pub(crate) struct SessionArgs {
     /// harmless variables passes.
     #[arg(long, help_heading = "Surroundings")]
     inherit_env: bool,
-    /// The CLI to start; searched for unless given.
+    /// The CLI to start; unless given, the one that OUTRIGGER_CLAUDE names, or else one that is found.
     #[arg(long, value_name = "PATH", help_heading = "Surroundings")]
     cli: Option<PathBuf>,
     /// The file for the CLI's debug log.

@@ -24,7 +24,7 @@ use crate::words;
 /// `outrigger run` would, and asks the CLI for its account. The exit status is 1 if a session could not be started; warnings leave it at 0.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The CLI to examine, as a program that names one would.
+    /// The CLI to examine, instead of the one that is found.
     #[arg(long, value_name = "PATH")]
     cli: Option<PathBuf>,
     /// Print the report as a line of JSON.

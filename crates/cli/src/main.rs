@@ -108,7 +108,7 @@ enum Command {
     Approve(Box<remote::Approve>),
     Logs(remote::Logs),
     Stop(remote::Stop),
-    /// Hold recorded conversations against the types.
+    /// Compare recorded conversations with the types.
     Protocol(protocol::Args),
     Record(Box<cassette::record::Args>),
     Replay(cassette::replay::Args),

@@ -19,7 +19,7 @@ pub(crate) fn read(path: &Path) -> Result<Policy, Failure> {
             error.context(format!("--policy: {}", path.display())),
         )
     };
-    let text = text_file::read(path).map_err(|error| wrong(error.into()))?;
+    let text = text_file::read(path).map_err(|error| wrong(anyhow!("cannot read it: {error}")))?;
     let is_json = match path.extension().and_then(|extension| extension.to_str()) {
         Some("json") => true,
         Some("toml") => false,

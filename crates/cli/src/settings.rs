@@ -41,19 +41,19 @@ struct ShowSettings {
     /// The files to read: user, project, local; all unless given. Managed settings are always read.
     #[arg(long, value_name = "LIST", value_parser = sources)]
     setting_sources: Option<Sources>,
-    /// What `--settings` would be given: JSON, or a file with it.
+    /// The settings that a session would get by `--settings`: JSON, or a file with it.
     #[arg(long, value_name = "JSON|FILE", value_hint = ValueHint::FilePath)]
     settings: Option<String>,
-    /// What an embedding program would manage: JSON, or a file with it.
+    /// The managed settings of an embedding program: JSON, or a file with it.
     #[arg(long, value_name = "JSON|FILE", value_hint = ValueHint::FilePath)]
     managed_settings: Option<String>,
-    /// What a server would manage: JSON, or a file with it.
+    /// The managed settings of a server: JSON, or a file with it.
     #[arg(long, value_name = "JSON|FILE", value_hint = ValueHint::FilePath)]
     server_managed_settings: Option<String>,
     /// Another directory than the system's for managed settings.
     #[arg(long, value_name = "DIR")]
     managed_dir: Option<PathBuf>,
-    /// Without a permission mode that a repository chose and that the CLI would not heed.
+    /// Leave out a permission mode that the project chose and that the CLI ignores.
     #[arg(long)]
     heeded: bool,
     /// Write all as a line of JSON, as the TypeScript SDK's `resolveSettings` has it; with --heeded the settings alone.

@@ -71,7 +71,7 @@ pub(crate) fn report(result: CommandResult) -> ExitCode {
     let status = match result {
         Ok(status) => {
             if status == Status::TimedOut {
-                eprintln!("outrigger: it took longer than --timeout allows, and was ended");
+                eprintln!("outrigger: the run took longer than --timeout allows, and was ended");
             }
             status
         }

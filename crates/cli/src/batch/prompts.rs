@@ -86,8 +86,11 @@ fn parse(text: &[u8]) -> Result<Vec<GivenPrompt>, String> {
             false => serde_json::from_str(line),
         };
         let line: PromptLine = read.map_err(|error| {
+            let (column, text) = (error.column(), error.to_string());
+            // The line is the first one of this text.
+            let text = text.split(" at line ").next().unwrap_or_default();
             wrong(format!(
-                "{error}; a line is {{\"prompt\": …}}, with an `id` and `metadata` if you like, or a string of JSON"
+                "{text} at column {column}; a line is {{\"prompt\": …}}, with an `id` and `metadata` if you like, or a string of JSON"
             ))
         })?;
         if line.prompt.trim().is_empty() {
@@ -144,7 +147,7 @@ mod tests {
                 "{\"id\": 1.5, \"prompt\": \"a\"}",
                 "line 1: the `id` is neither a text nor a whole number",
             ),
-            ("hello", "line 1: "),
+            ("\nhello", "line 2: expected value at column 1; "),
         ] {
             let error = parse(text.as_bytes()).unwrap_err();
             assert!(error.starts_with(problem), "{text}: {error}");

@@ -15,8 +15,8 @@ use crate::text_file;
 
 /// Find all that is wrong with the configuration file, and show which flag each value becomes.
 ///
-/// All profiles are checked. Each problem is told on standard error, with its line and column. Ends with 2 if there is any; a file that
-/// nobody wrote has none.
+/// All profiles are checked. Each problem is written to standard error, with its line and column. Ends with 2 if there is any;
+/// a missing file has none.
 #[derive(Debug, clap::Args)]
 pub(super) struct CheckConfig {
     /// The file, instead of `outrigger/config.toml` in `$XDG_CONFIG_HOME` or `~/.config`.

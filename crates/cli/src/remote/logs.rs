@@ -29,7 +29,7 @@ pub(crate) struct Logs {
     /// Show only events after this number.
     #[arg(long, value_name = "SEQ", default_value_t = 0, conflicts_with = "last")]
     after: u64,
-    /// The last so many.
+    /// Show only this many of the last events.
     #[arg(short = 'n', long, value_name = "N")]
     last: Option<u64>,
     /// Goes on until Ctrl-C, which is exit status 130.

@@ -21,7 +21,7 @@ pub(super) struct Agents {
     /// Write a line of JSON for each.
     #[arg(long)]
     json: bool,
-    /// Never through a pager.
+    /// Do not use a pager.
     #[arg(long)]
     no_pager: bool,
 }

@@ -27,10 +27,10 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(super) struct Follow {
     #[command(flatten)]
     named: Named,
-    /// What was said before first, from the beginning.
+    /// Show all earlier messages first.
     #[arg(long, conflicts_with = "last")]
     from_start: bool,
-    /// So many of the messages that were said before first.
+    /// Show this many of the earlier messages first.
     #[arg(
         short = 'n',
         long,

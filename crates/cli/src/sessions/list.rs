@@ -15,8 +15,8 @@ use crate::time::{self, ago};
 
 /// List the sessions of this project and of its other worktrees, the one that was written to last first.
 ///
-/// At a terminal the table is as wide as the terminal, and ids are as short as they may be to name their session; elsewhere all is
-/// whole. Ends with 1 if there are none.
+/// At a terminal the table is as wide as the terminal, and each id is cut to the shortest that names its session; elsewhere nothing is
+/// cut. Ends with 1 if there are none.
 #[derive(Debug, clap::Args)]
 pub(super) struct List {
     /// List the sessions of the project at this directory instead.
@@ -52,16 +52,16 @@ pub(super) struct List {
     /// In which order.
     #[arg(long, value_enum, default_value = "modified")]
     sort: ListSort,
-    /// So many at most; 0 is all.
+    /// At most this many; 0 is all.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     limit: usize,
-    /// Leave out so many of the first.
+    /// Leave out this many at the beginning.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     offset: usize,
     /// Write a line of JSON for each: what the TypeScript SDK calls `SDKSessionInfo`.
     #[arg(long)]
     json: bool,
-    /// Never through a pager.
+    /// Do not use a pager.
     #[arg(long)]
     no_pager: bool,
 }

@@ -58,13 +58,13 @@ pub(super) struct Find {
     /// Only what was said before then.
     #[arg(long, value_name = "WHEN", value_parser = time::point)]
     until: Option<SystemTime>,
-    /// So many places at most; 0 is all.
+    /// At most this many places; 0 is all.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     limit: usize,
     /// Write a line of JSON for each place.
     #[arg(long)]
     json: bool,
-    /// Never through a pager.
+    /// Do not use a pager.
     #[arg(long)]
     no_pager: bool,
 }

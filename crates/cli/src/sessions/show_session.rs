@@ -23,10 +23,10 @@ pub(super) struct ShowSession {
     /// What was said in this subagent of the session instead: its id, or the beginning of it. `sessions agents` lists them.
     #[arg(long, value_name = "AGENT", value_parser = AgentId::new)]
     agent: Option<AgentId>,
-    /// So many messages at most; 0 is all.
+    /// At most this many messages; 0 is all.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     limit: usize,
-    /// Leave out so many messages at the beginning.
+    /// Leave out this many messages at the beginning.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     offset: usize,
     /// The CLI's notes too, such as the boundaries of compactions.
@@ -41,7 +41,7 @@ pub(super) struct ShowSession {
     /// Write a line of JSON for each message: what the TypeScript SDK calls `SessionMessage`.
     #[arg(long)]
     json: bool,
-    /// Never through a pager.
+    /// Do not use a pager.
     #[arg(long)]
     no_pager: bool,
 }

@@ -80,7 +80,8 @@ impl StoreAddress {
                     _ => "store-sqlite",
                 };
                 bail!(
-                    "this outrigger was built without the feature `{feature}`: cargo install outrigger-cli --features {feature}"
+                    "this outrigger was built without the feature `{feature}`; in a clone of its repository: cargo install --locked --path \
+                     crates/cli --features {feature}"
                 )
             }
         }
