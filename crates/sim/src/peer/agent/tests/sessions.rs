@@ -308,6 +308,36 @@ async fn what_cannot_be_gone_on_with() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_session_is_found_by_its_title() {
+    let home = tempfile::tempdir().unwrap();
+    one(kept_in(home.path()).session_id(ID), "%say one").await;
+    let entitle = |id: &str, title: &str| {
+        let name = format!("{id}.jsonl");
+        let projects = std::fs::read_dir(home.path().join("projects")).unwrap();
+        let mut files = projects.map(|project| project.unwrap().path().join(&name));
+        let path = files.find(|path| path.exists()).unwrap();
+        let record = json!({"type": "custom-title", "customTitle": title, "sessionId": id});
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(path, format!("{text}{record}\n")).unwrap();
+    };
+    entitle(ID, "Fix the login");
+    let (result, _) = one(kept_in(home.path()).resume(" fix THE login "), "%say two").await;
+    assert_eq!(result["session_id"], ID);
+
+    let other = "00000000-0000-4000-8000-000000000001";
+    one(kept_in(home.path()).session_id(other), "%say one").await;
+    entitle(other, "fix the login");
+    let mut hand = Hand::new(kept_in(home.path()).resume("fix the login"));
+    let result = hand.next().await;
+    let text = result["errors"][0].as_str().unwrap();
+    assert!(
+        text.starts_with("Error: --resume \"fix the login\" matches 2 sessions."),
+        "{text}"
+    );
+    assert!(text.contains(ID) && text.contains(other), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_host_can_have_a_copy() {
     let home = tempfile::tempdir().unwrap();
     let mut hand = Hand::ready(kept_in(home.path()).session_id(ID).session_mirror(true)).await;

@@ -13,7 +13,7 @@ use crate::peer::agent::cost::Used;
 /// The session to resume.
 #[derive(Debug, Clone)]
 pub(in crate::peer::agent) enum Resume {
-    /// The one of this id; `None` is `--resume` without a value.
+    /// The one of this id or title; `None` is `--resume` without a value.
     Id(Option<String>),
     /// The last one of the working directory, if there is one.
     Latest,
@@ -96,13 +96,15 @@ pub(in crate::peer::agent) fn load(config: &Config) -> Result<Option<StoredSessi
             Some(path) => (path, None),
             None => return Ok(None),
         },
-        Resume::Id(id) => {
-            let id = check_id(id.as_deref())?;
-            match directory.and_then(|directory| projects::find(directory, &config.cwd, id)) {
-                Some(path) => (path, Some(id)),
-                None => return Err(unknown(id)),
+        Resume::Id(id) => match id.as_deref().map(str::trim) {
+            Some(id) if uuid::Uuid::parse_str(id).is_ok() => {
+                match directory.and_then(|directory| projects::find(directory, &config.cwd, id)) {
+                    Some(path) => (path, Some(id)),
+                    None => return Err(unknown(id)),
+                }
             }
-        }
+            title => (titled(directory, &config.cwd, title.unwrap_or_default())?, None),
+        },
     };
     let records = read(&path);
     let agents = std::fs::read_dir(path.with_extension("").join("subagents"));
@@ -114,20 +116,19 @@ pub(in crate::peer::agent) fn load(config: &Config) -> Result<Option<StoredSessi
     if chain.is_empty() {
         return Err(unknown(&session_id));
     }
-    let last = |kind: &str| records.iter().rev().find(|record| record["type"] == kind);
-    let used = last("cost-state").map(|state| Used::read(&state["modelUsage"]));
-    let tools = last("tools-used").and_then(|record| record["tools"].as_array().cloned());
+    let used = last(&records, "cost-state").map(|state| Used::read(&state["modelUsage"]));
+    let tools = last(&records, "tools-used").and_then(|record| record["tools"].as_array().cloned());
     let tools = tools.into_iter().flatten();
     Ok(Some(StoredSession {
         seen: records.iter().filter_map(uuid).map(str::to_owned).collect(),
         messages: last_message(&records).max(below.unwrap_or_default()),
         used: used.unwrap_or_default(),
-        title: last("custom-title").and_then(|record| Some(record["customTitle"].as_str()?.to_owned())),
+        title: title_of(&records),
         tools_used: tools
             .filter_map(|tool| tool.as_str().map(str::to_owned))
             .collect(),
         deferred: deferred(&chain),
-        worktree: last("worktree-state")
+        worktree: last(&records, "worktree-state")
             .map(|record| record["worktreeSession"].clone())
             .filter(Value::is_object),
         chain,
@@ -156,17 +157,50 @@ fn unknown(id: &str) -> LoadFailure {
     LoadFailure::new(format!("No conversation found with session ID: {id}"), Some(id))
 }
 
-fn check_id(id: Option<&str>) -> Result<&str, LoadFailure> {
+/// The one session of the project with this title.
+fn titled(directory: Option<&Path>, cwd: &Path, title: &str) -> Result<PathBuf, LoadFailure> {
     const NEEDS: &str = "Error: --resume requires a valid session ID or session title when used with --print. Usage: claude \
                          -p --resume <session-id|title>";
     let failed = |text| LoadFailure::new(text, None);
-    match id {
-        None | Some("") => Err(failed(NEEDS.to_owned())),
-        Some(id) if uuid::Uuid::parse_str(id).is_ok() => Ok(id),
-        Some(id) => Err(failed(format!(
-            "{NEEDS}. Provided value \"{id}\" is not a UUID and does not match any session title."
-        ))),
+    if title.is_empty() {
+        return Err(failed(NEEDS.to_owned()));
     }
+    let sessions = directory.map(|directory| projects::sessions(directory, cwd));
+    let mut named: Vec<PathBuf> = Vec::new();
+    for (_, path) in sessions.unwrap_or_default() {
+        let found = title_of(&read(&path)).is_some_and(|found| found.to_lowercase() == title.to_lowercase());
+        if found {
+            named.push(path);
+        }
+    }
+    match named.as_slice() {
+        [] => Err(failed(format!(
+            "{NEEDS}. Provided value \"{title}\" is not a UUID and does not match any session title."
+        ))),
+        [only] => Ok(only.clone()),
+        several => {
+            let mut text = format!(
+                "Error: --resume \"{title}\" matches {} sessions. Pass one of these session IDs to disambiguate:",
+                several.len()
+            );
+            for stem in several.iter().filter_map(|path| path.file_stem()) {
+                // The CLI also says when it was written to.
+                text.push_str(&format!("\n  {}", stem.to_string_lossy()));
+            }
+            Err(failed(text))
+        }
+    }
+}
+
+/// The title that somebody gave a session last.
+fn title_of(records: &[Value]) -> Option<String> {
+    let record = last(records, "custom-title")?;
+    Some(record["customTitle"].as_str()?.to_owned())
+}
+
+/// The last record of a kind.
+fn last<'a>(records: &'a [Value], kind: &str) -> Option<&'a Value> {
+    records.iter().rev().find(|record| record["type"] == kind)
 }
 
 fn uuid(record: &Value) -> Option<&str> {

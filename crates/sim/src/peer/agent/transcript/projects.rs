@@ -1,6 +1,7 @@
 //! Where the CLI keeps its sessions.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Longer names of directories are cut here, and get a hash.
 const LONGEST: usize = 200;
@@ -64,17 +65,24 @@ pub(super) fn find(config_dir: &Path, cwd: &Path, session_id: &str) -> Option<Pa
 
 /// The session of a project that was written to last.
 pub(super) fn latest(config_dir: &Path, cwd: &Path) -> Option<PathBuf> {
-    let sessions = std::fs::read_dir(project(config_dir, cwd)).ok()?;
+    sessions(config_dir, cwd).into_iter().next().map(|(_, path)| path)
+}
+
+/// The sessions of a project and when they were written to, the last one first.
+pub(super) fn sessions(config_dir: &Path, cwd: &Path) -> Vec<(SystemTime, PathBuf)> {
+    let entries = std::fs::read_dir(project(config_dir, cwd));
+    let entries = entries.into_iter().flatten();
+    let sessions = entries.filter_map(|entry| {
+        let path = entry.ok()?.path();
+        let stem = path.file_stem()?.to_str()?;
+        let is_session = path.extension()? == "jsonl" && uuid::Uuid::parse_str(stem).is_ok();
+        let modified = path.metadata().ok()?.modified().ok()?;
+        is_session.then_some((modified, path))
+    });
+    let mut sessions: Vec<_> = sessions.collect();
+    sessions.sort();
+    sessions.reverse();
     sessions
-        .filter_map(|entry| {
-            let path = entry.ok()?.path();
-            let stem = path.file_stem()?.to_str()?;
-            let is_session = path.extension()? == "jsonl" && uuid::Uuid::parse_str(stem).is_ok();
-            let modified = path.metadata().ok()?.modified().ok()?;
-            is_session.then_some((modified, path))
-        })
-        .max()
-        .map(|(_, path)| path)
 }
 
 /// The branch of a working directory; the CLI writes `HEAD` if there is none.
