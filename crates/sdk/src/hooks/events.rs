@@ -264,11 +264,13 @@ hooks! {
     /// The hook may return a [`ContextOutput`](super::ContextOutput).
     notification => Notification { matcher: "the kind of notification", failure: Observes }
 
-    /// A prompt was sent and has not reached the model. Slash commands count, too.
+    /// A prompt was sent and has not reached the model. Slash commands count, too, and so do prompts that the CLI takes into a running
+    /// turn, and the ends of background tasks, as texts that begin with `<task-notification>`.
     ///
     /// The hook may return a [`UserPromptSubmitOutput`](super::UserPromptSubmitOutput): more context, or a title for the session.
     /// [`block`](super::HookOutput::block) and [`stop`](super::HookOutput::stop) keep the prompt from the model: the turn ends at
     /// once with [`Verdict::NotRun`](crate::Verdict::NotRun) and the reason as its text.
+    /// Of a prompt or a task in a running turn, `block` keeps it from the model, and the turn goes on.
     user_prompt_submit => UserPromptSubmit { matcher: Nothing, failure: Guards(block) }
 
     /// A slash command or a prompt of an MCP server became a prompt. Called after
