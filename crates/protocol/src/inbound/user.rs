@@ -102,6 +102,8 @@ pub struct UserMessage {
     pub interrupted_message_id: Option<String>,
     /// The API message that was refused.
     pub refused_message_id: Option<String>,
+    /// True if the CLI asks the model for another answer after a refusal.
+    pub refusal_retry: Option<bool>,
     /// Lines that this one takes back.
     pub retracted_message_uuids: Option<Vec<String>>,
     /// The prompt of a plugin that the message stands for.

@@ -477,6 +477,15 @@ pub struct McpServerInfo {
     pub name: String,
     /// The server's version.
     pub version: String,
+    /// The server's title, for people.
+    pub title: Option<String>,
+    /// What the server is for.
+    pub description: Option<String>,
+    /// A page about the server.
+    #[serde(rename = "websiteUrl")]
+    pub website_url: Option<String>,
+    /// Icons of the server, in the words of MCP.
+    pub icons: Option<RawJson>,
 }
 
 /// One tool of an MCP server.

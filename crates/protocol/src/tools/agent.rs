@@ -229,6 +229,12 @@ pub struct AgentAsyncLaunched {
     /// Whether the caller can send the agent more messages. Seen on the wire, not documented.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub can_continue_agent: Option<bool>,
+    /// Whether the agent went to the background because nobody answered its permission request.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub waits_at_permission_prompt: Option<bool>,
+    /// Whether another agent that may write works in the same directory.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub shares_cwd: Option<bool>,
 }
 
 /// An agent that runs in the cloud.

@@ -101,6 +101,36 @@ pub struct BashOutput {
     /// What the command did to a git repository or on GitHub, as far as the CLI could tell.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub git_operation: Option<GitOperation>,
+    /// Where the output of the background task is, on the machine that keeps the command.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub background_output_path: Option<String>,
+    /// Whether a plugin moved the command to the background.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub backgrounded_by_turn_abort: Option<bool>,
+    /// Whether the command was moved to the background for a message to the model.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub backgrounded_to_deliver_message: Option<bool>,
+    /// Whether that message came from a subagent.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub backgrounded_for_agent_report: Option<bool>,
+    /// Whether the timeout was shortened for a subagent.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub subagent_cap_applied: Option<bool>,
+    /// Whether `stdout` has the beginning and the end of a long output.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub stdout_holds_output_end: Option<bool>,
+    /// A note to the model that the kernel killed a process for lack of memory.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub memory_limit_note: Option<String>,
+    /// A line of advice to the model.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub triggered_note: Option<String>,
+    /// The files that the command changed, as diffs.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub bash_edit_diff: Option<RawJson>,
+    /// The images that the model got with the result.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub viewed_image_paths: Option<Vec<String>>,
 }
 
 /// What a command did to a git repository.

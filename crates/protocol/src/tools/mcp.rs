@@ -31,6 +31,21 @@ pub struct McpResource {
     pub description: Option<String>,
     /// The server that has the resource.
     pub server: String,
+    /// The title of the resource, for people.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub title: Option<String>,
+    /// How long the resource is, in bytes.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub size: Option<f64>,
+    /// What the server says of the resource, in the words of MCP.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub annotations: Option<RawJson>,
+    /// Icons of the resource, in the words of MCP.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub icons: Option<RawJson>,
+    /// What the server attached to the resource.
+    #[serde(rename = "_meta", skip_serializing_if = "crate::whole::unset")]
+    pub meta: Option<RawJson>,
 }
 
 /// Input of `ReadMcpResourceTool`.

@@ -194,6 +194,9 @@ pub struct ReadParts {
     /// The number of the first page among these.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub first_page: Option<u64>,
+    /// How many pages the document has, if only its first ones were read.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub total_pages: Option<u64>,
     /// The pages. The model gets them as images, so they are rarely here.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub pages: Option<Vec<ReadPage>>,

@@ -49,7 +49,7 @@ pub struct CronCreateOutput {
     pub durable: Option<bool>,
     /// When the job runs next, in milliseconds since 1970.
     #[serde(skip_serializing_if = "crate::whole::unset")]
-    pub next_fire_at: Option<u64>,
+    pub next_fire_at: Option<f64>,
     /// At what age a recurring job ends, in milliseconds; 0 for never.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub max_age_ms: Option<u64>,
@@ -132,7 +132,7 @@ pub struct CronJob {
     pub durable: Option<bool>,
     /// When the job runs next, in milliseconds since 1970.
     #[serde(skip_serializing_if = "crate::whole::unset")]
-    pub next_fire_at: Option<u64>,
+    pub next_fire_at: Option<f64>,
 }
 
 /// Input of `ScheduleWakeup`.

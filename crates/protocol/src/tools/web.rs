@@ -50,6 +50,12 @@ pub struct WebFetchOutput {
     /// Which version of an artifact now counts as seen, when the page is one.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub artifact_read: Option<ArtifactVersion>,
+    /// Whether the model may cite the result.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub citable: Option<bool>,
+    /// Whether the result has the text of the page.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub page_text: Option<bool>,
 }
 
 /// Input of `WebSearch`.

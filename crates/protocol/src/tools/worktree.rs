@@ -27,6 +27,9 @@ pub struct EnterWorktreeOutput {
     pub worktree_branch: Option<String>,
     /// The result, for people.
     pub message: String,
+    /// What the change means for the sandbox.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub sandbox_note: Option<String>,
 }
 
 /// Input of `ExitWorktree`.
@@ -57,7 +60,7 @@ impl ExitWorktreeInput {
 pub struct ExitWorktreeOutput {
     /// What was done with the worktree.
     pub action: WorktreeExit,
-    /// Where the session is now.
+    /// Where the session was before it entered the worktree.
     pub original_cwd: String,
     /// The directory of the worktree.
     pub worktree_path: String,
@@ -75,6 +78,18 @@ pub struct ExitWorktreeOutput {
     pub discarded_commits: Option<u64>,
     /// The result, for people.
     pub message: String,
+    /// Where the session is now, if that differs from where it was.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub restored_cwd: Option<String>,
+    /// Whether the directory from before is gone.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub original_cwd_missing: Option<bool>,
+    /// How to get the work back, if a plugin removed the worktree.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub release_note: Option<String>,
+    /// What the change means for the sandbox.
+    #[serde(skip_serializing_if = "crate::whole::unset")]
+    pub sandbox_note: Option<String>,
 }
 
 crate::open_enum! {

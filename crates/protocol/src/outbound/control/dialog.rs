@@ -247,6 +247,8 @@ pub struct GetSandboxDialogReply {
     pub locked: bool,
     /// Whether the organization decides what happens to commands that fail.
     pub overrides_locked: bool,
+    /// Which settings files the CLI reads, as `--setting-sources` has them.
+    pub setting_sources: Option<String>,
     /// The settings in which the organization decides this.
     pub policy_origins: Option<Vec<String>>,
     /// Whether the sandbox is on.
