@@ -360,7 +360,7 @@ impl Reducer {
         let whose = |stream| Whose {
             stream,
             id,
-            model: Some(&assistant.message.model),
+            model: named(&assistant.message.model),
         };
         for block in assistant.message.content {
             match block {
@@ -442,7 +442,7 @@ impl Reducer {
                     let id = start.message.id.as_ref().or(event.api_message_id.as_ref());
                     self.streams.name(parent, id.cloned());
                     whose.id = id.map(String::as_str);
-                    whose.model = Some(&start.message.model);
+                    whose.model = named(&start.message.model);
                 }
                 self.bounds.begin(parent, whose, &mut self.ready);
             }
@@ -589,6 +589,11 @@ impl Reducer {
             self.emit(parent, result);
         }
     }
+}
+
+/// A model's name; a gateway may leave it out.
+fn named(model: &str) -> Option<&str> {
+    (!model.is_empty()).then_some(model)
 }
 
 fn is_tool_result(block: &&ContentBlock) -> bool {

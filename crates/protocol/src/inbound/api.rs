@@ -1,7 +1,10 @@
 //! The API's own message, as `assistant` lines and `message_start` events carry it.
 
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::RawJson;
+use crate::drift::{self, DriftKind};
 use crate::open_enum;
 use crate::shared::{ContentBlock, RefusalCategory, Usage};
 
@@ -15,29 +18,58 @@ pub struct ApiMessage {
     /// Always `message`.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// Always `assistant`.
+    /// Always `assistant`; empty where a gateway in place of the API leaves it out.
+    #[serde(default, deserialize_with = "fitting")]
     pub role: String,
-    /// The model that wrote the message; `<synthetic>` when the CLI wrote the message itself.
+    /// The model that wrote the message; `<synthetic>` when the CLI wrote the message itself. Empty where a gateway leaves it out.
+    #[serde(default, deserialize_with = "fitting")]
     pub model: String,
     /// The blocks.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_none")]
     pub content: Vec<ContentBlock>,
     /// Why the model stopped; null until the message is complete.
     pub stop_reason: Option<StopReason>,
     /// The stop sequence that was met.
     pub stop_sequence: Option<String>,
     /// More on a refusal.
+    #[serde(default, deserialize_with = "fitting")]
     pub stop_details: Option<StopDetails>,
     /// Tokens; provisional until the message is complete.
+    #[serde(default, deserialize_with = "fitting")]
     pub usage: Option<Usage>,
     /// The container in which the API runs code.
+    #[serde(default, deserialize_with = "fitting")]
     pub container: Option<Container>,
     /// What the API removed from the context.
+    #[serde(default, deserialize_with = "fitting")]
     pub context_management: Option<ContextManagement>,
     /// Why the cache was missed.
+    #[serde(default, deserialize_with = "fitting")]
     pub diagnostics: Option<Diagnostics>,
     /// What the API changed in the request.
+    #[serde(default, deserialize_with = "fitting")]
     pub input_transformations: Option<Vec<InputTransformation>>,
+}
+
+/// Reads what stands beside the content of a message. The CLI passes on what the API or a gateway in its place writes there. What does
+/// not fit is left out and noted, since an odd count must not hide what the model said. The frame has it all.
+pub(super) fn fitting<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: Default + DeserializeOwned,
+    D: Deserializer<'de>,
+{
+    let raw = RawJson::deserialize(deserializer)?;
+    Ok(raw.read().unwrap_or_else(|error| {
+        let name = std::any::type_name::<T>();
+        let name = name.rsplit("::").next().unwrap_or(name).trim_end_matches('>');
+        drift::note("ApiMessage", name, DriftKind::Misfit(error.to_string()));
+        T::default()
+    }))
+}
+
+/// Reads a list, or null in place of one.
+fn or_none<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 open_enum! {

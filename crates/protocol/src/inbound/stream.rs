@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::api::{ApiMessage, Container, ContextManagement, InputTransformation, StopDetails, StopReason};
+use super::api::{
+    ApiMessage, Container, ContextManagement, InputTransformation, StopDetails, StopReason, fitting,
+};
 use super::assistant::ReportedThinkingDisplay;
 use crate::RawJson;
 use crate::shared::{
@@ -194,10 +196,13 @@ pub struct MessageDelta {
     /// Why it ends.
     pub delta: MessageDeltaBody,
     /// Tokens of the message in total.
+    #[serde(default, deserialize_with = "fitting")]
     pub usage: Option<MessageDeltaUsage>,
     /// What the API removed from the context.
+    #[serde(default, deserialize_with = "fitting")]
     pub context_management: Option<ContextManagement>,
     /// What the API changed in the request.
+    #[serde(default, deserialize_with = "fitting")]
     pub input_transformations: Option<Vec<InputTransformation>>,
 }
 
@@ -210,8 +215,10 @@ pub struct MessageDeltaBody {
     /// The stop sequence that was met.
     pub stop_sequence: Option<String>,
     /// More on a refusal.
+    #[serde(default, deserialize_with = "fitting")]
     pub stop_details: Option<StopDetails>,
     /// The container in which the API runs code.
+    #[serde(default, deserialize_with = "fitting")]
     pub container: Option<Container>,
 }
 

@@ -145,3 +145,51 @@ fn a_status_of_null_is_a_status() {
     assert!(status.status.is_none());
     assert_eq!(status.permission_mode.unwrap().as_str(), "plan");
 }
+
+#[test]
+fn what_a_gateway_writes_beside_the_content_does_not_hide_it() {
+    let (content, rest) = (
+        r#""content":[{"type":"text","text":"hi"}]"#,
+        r#""session_id":"s","parent_tool_use_id":null,"uuid":"u""#,
+    );
+    for (odd, noted) in [
+        (
+            r#""model":"m","usage":{"input_tokens":null,"output_tokens":1}"#,
+            1,
+        ),
+        (r#""model":"m","usage":{"input_tokens":1.5}"#, 1),
+        (
+            r#""model":null,"usage":{},"container":"c","context_management":[]"#,
+            3,
+        ),
+        (r#""usage":null,"diagnostics":null"#, 0),
+    ] {
+        let line = format!(r#"{{"type":"assistant","message":{{{odd},{content}}},{rest}}}"#);
+        let (message, drift) = drift::watch(|| Frame::from_line(line.as_bytes()).remove(0).decode());
+        let Ok(Message::Assistant(assistant)) = message else {
+            panic!("{odd}: {message:?}");
+        };
+        let [ContentBlock::Text(text)] = &assistant.message.content[..] else {
+            panic!("{odd}: {assistant:?}");
+        };
+        assert_eq!(
+            (text.text.as_str(), drift.len()),
+            ("hi", noted),
+            "{odd}: {drift:?}"
+        );
+        let line = format!(
+            r#"{{"type":"stream_event","event":{{"type":"message_start","message":{{{odd},"content":null}}}},{rest}}}"#
+        );
+        let Message::StreamEvent(event) = Frame::from_line(line.as_bytes()).remove(0).decode().unwrap()
+        else {
+            panic!("{odd}");
+        };
+        assert!(
+            matches!(event.event, ApiStreamEvent::MessageStart(_)),
+            "{odd}: {event:?}"
+        );
+    }
+    // Content that is no list is a misfit, and no message without content.
+    let line = format!(r#"{{"type":"assistant","message":{{"model":"m","content":"hi"}},{rest}}}"#);
+    assert!(Frame::from_line(line.as_bytes()).remove(0).decode().is_err());
+}

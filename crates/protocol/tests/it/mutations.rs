@@ -193,11 +193,17 @@ fn a_field_of_another_kind_is_a_misfit_with_a_reason() {
                 }
                 // A tag that is no string, or a tag of another union.
                 FrameFinding::Unknown(_) => {}
+                // It stands beside the content of a message, and was left out with a reason.
+                FrameFinding::Altered(_) if verdict.findings.iter().any(is_undecodable) => {}
                 other => panic!("{place}/{key}: {other}\n{mutant}"),
             }
         }
     });
     assert!(misfits > 300, "only {misfits} misfits");
+}
+
+fn is_undecodable(finding: &FrameFinding) -> bool {
+    matches!(finding, FrameFinding::Undecodable(_))
 }
 
 #[test]

@@ -159,6 +159,24 @@ fn an_undecodable_frame_does_not_hide_its_neighbours() {
 }
 
 #[test]
+fn what_a_gateway_leaves_out_hides_neither_text_nor_calls() {
+    let line = r#"{"type":"assistant","message":{"id":"m","usage":{"input_tokens":null,"output_tokens":1.5},"content":[{"type":"text","text":"a"},{"type":"tool_use","id":"t","name":"Bash","input":{}}]},"parent_tool_use_id":null,"session_id":"s","uuid":"u"}"#;
+    assert_eq!(
+        bounded(&[line]),
+        [
+            "<m ?",
+            "[m.0 text",
+            "text a",
+            "m.0 text]",
+            "[m.1 tool_use",
+            "use Bash {}",
+            "m.1 tool_use]",
+            "m ? ?>"
+        ]
+    );
+}
+
+#[test]
 fn a_failed_api_call_is_no_text() {
     let line = assistant("null", r#"{"type":"text","text":"API Error: 529"}"#).replace(
         r#""parent_tool_use_id""#,
