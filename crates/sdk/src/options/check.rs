@@ -328,7 +328,7 @@ impl Options {
         if let Some(problem) = crate::settings::dropped(settings) {
             let problem = problem.trim_end_matches(", so nothing of it counts");
             let lost = "and the CLI would drop all of these settings without a word, with their rules";
-            return Err(OptionsError::invalid("settings", problem, lost));
+            return Err(invalid("settings", problem, lost));
         }
         check_rules_of_settings("settings", settings)?;
         self.check_hooks_of_settings(settings)?;

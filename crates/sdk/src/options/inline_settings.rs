@@ -66,9 +66,9 @@ pub(crate) fn placed(settings: &JsonObject, place: &SettingsPlace) -> Result<Jso
 const AUTO_IN_PLAN: &str = "useAutoModeDuringPlan";
 
 impl Options {
-    /// Whether the permission handler decides in plan mode, too: unless a classifier was chosen.
+    /// Whether the permission handler decides in plan mode, too: if there is one, unless a classifier was chosen.
     pub(crate) fn plans_are_asked_about(&self) -> bool {
-        self.permission_mode != Some(PermissionMode::Auto)
+        self.hosting.handlers.permissions_set && self.permission_mode != Some(PermissionMode::Auto)
     }
 
     /// The settings with plan mode as [`plans_are_asked_about`](Self::plans_are_asked_about) says, unless they say it themselves.
@@ -84,13 +84,14 @@ impl Options {
         JsonObject::encode(&fields).map_err(|_| unwritable("settings"))
     }
 
-    /// Whether files of the user may choose the mode `bypassPermissions`, of which this program has not said that it is meant.
+    /// Whether files of the user could keep requests from the permission handler by the mode `bypassPermissions`, of which this program
+    /// has not said that it is meant.
     pub(crate) fn files_may_bypass(&self) -> bool {
         let reads_user = match &self.setting_sources {
             Some(sources) => sources.contains(&SettingSource::User),
             None => self.isolation == Isolation::Interactive,
         };
-        reads_user && !self.allow_dangerously_skip_permissions
+        self.hosting.handlers.permissions_set && reads_user && !self.allow_dangerously_skip_permissions
     }
 
     /// The settings with that mode forbidden to the files of the user, unless they decide about it themselves.

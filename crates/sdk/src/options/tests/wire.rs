@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::super::*;
 use super::{TestHome, bare};
 use crate::env::Environment;
+use crate::permissions::Policy;
 
 /// Where a row's options end up, apart from what a launch always has.
 #[derive(Debug, PartialEq)]
@@ -38,16 +39,9 @@ fn wire(stage: &TestHome, options: &Options) -> Wire {
             )
         })
         .collect();
-    let mut initialize = serde_json::to_value(&launch.initialize).unwrap();
-    if let Some(Value::Object(settings)) = initialize.get_mut("settings") {
-        settings.remove("useAutoModeDuringPlan");
-        if let Some(Value::Object(permissions)) = settings.get_mut("permissions") {
-            permissions.remove("disableBypassPermissionsMode");
-        }
-    }
     Wire {
         args,
-        initialize,
+        initialize: serde_json::to_value(&launch.initialize).unwrap(),
         env,
     }
 }
@@ -559,6 +553,7 @@ fn fixed_part() {
 #[test]
 fn a_classifier_decides_in_plan_mode_only_if_one_was_chosen() {
     let stage = TestHome::new();
+    let asked = || bare().permissions(Policy::read_only());
     let of = |options: &Options| {
         let launch = stage.launch(options).unwrap();
         let text = launch.args.iter().find_map(|argument| {
@@ -569,14 +564,15 @@ fn a_classifier_decides_in_plan_mode_only_if_one_was_chosen() {
     };
     let with = |json| {
         let settings: Settings = serde_json::from_value(json).unwrap();
-        bare().settings(settings)
+        asked().settings(settings)
     };
-    assert_eq!(of(&bare()), Some(json!(false)));
+    assert_eq!(of(&bare()), None);
+    assert_eq!(of(&asked()), Some(json!(false)));
     assert_eq!(
-        of(&bare().permission_mode(PermissionMode::Plan)),
+        of(&asked().permission_mode(PermissionMode::Plan)),
         Some(json!(false))
     );
-    assert_eq!(of(&bare().permission_mode(PermissionMode::Auto)), None);
+    assert_eq!(of(&asked().permission_mode(PermissionMode::Auto)), None);
     assert_eq!(of(&with(json!({"model": "m"}))), Some(json!(false)));
     assert_eq!(
         of(&with(json!({"useAutoModeDuringPlan": true}))),
@@ -587,6 +583,7 @@ fn a_classifier_decides_in_plan_mode_only_if_one_was_chosen() {
 #[test]
 fn files_of_the_user_bypass_nothing_unless_that_is_meant() {
     let stage = TestHome::new();
+    let asked = || bare().permissions(Policy::read_only());
     let of = |options: &Options| {
         let launch = stage.launch(options).unwrap();
         let text = launch.args.iter().find_map(|argument| {
@@ -600,13 +597,14 @@ fn files_of_the_user_bypass_nothing_unless_that_is_meant() {
         })
     };
     let forbidden = Some(json!("disable"));
-    assert_eq!(of(&bare()), forbidden);
-    assert_eq!(of(&bare().permission_mode(PermissionMode::Auto)), forbidden);
-    assert_eq!(of(&bare().setting_sources([SettingSource::User])), forbidden);
-    assert_eq!(of(&bare().allow_dangerously_skip_permissions(true)), None);
-    assert_eq!(of(&bare().isolation(Isolation::Plain)), None);
+    assert_eq!(of(&bare()), None);
+    assert_eq!(of(&asked()), forbidden);
+    assert_eq!(of(&asked().permission_mode(PermissionMode::Auto)), forbidden);
+    assert_eq!(of(&asked().setting_sources([SettingSource::User])), forbidden);
+    assert_eq!(of(&asked().allow_dangerously_skip_permissions(true)), None);
+    assert_eq!(of(&asked().isolation(Isolation::Plain)), None);
     let settings: Settings = serde_json::from_value(json!({"permissions": {"ask": ["Bash(rm *)"]}})).unwrap();
-    let launch = stage.launch(&bare().settings(settings)).unwrap();
+    let launch = stage.launch(&asked().settings(settings)).unwrap();
     let all = launch
         .args
         .iter()
