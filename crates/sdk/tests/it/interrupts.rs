@@ -173,23 +173,6 @@ async fn a_request_that_is_withdrawn_ends_the_run() {
     run.expect("it wakes").unwrap();
 }
 
-/// Its writer is gone before its process is.
-#[tokio::test(start_paused = true)]
-async fn an_interrupt_of_a_cli_that_reads_nothing_more_says_how_it_ended() {
-    let cli = Simulated::agent(|agent| agent);
-    let schedule = Schedule::new(0).with(Effect::End {}, At::anywhere().input().nth(3));
-    let faulty = Faulty::new(cli.clone(), schedule).unwrap();
-    let session = cli.options().transport(faulty).start().await.unwrap();
-    let _turn = session.prompt("%slow 100 chunk=1\n%say abcdef").await.unwrap();
-    let asked = (session.mcp_status(), session.mcp_status(), async {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        session.interrupt().await
-    });
-    let (_, _, interrupted) = tokio::join!(asked.0, asked.1, asked.2);
-    let error = interrupted.unwrap_err();
-    assert!(error.exit().is_some(), "{error}");
-}
-
 /// A CLI that does not report the life of prompts says only in its reply that it has taken one back.
 #[tokio::test(start_paused = true)]
 async fn a_prompt_that_is_taken_back_ends_even_if_nobody_waits_for_that() {
