@@ -370,6 +370,10 @@ impl Actor {
         if is_running {
             self.show(|updates| updates.cancelled());
         }
+        if self.link.is_none() {
+            // What runs in the background ends with the process.
+            self.show(|updates| updates.ended());
+        }
         self.end_rewind();
         for ended in self.prompts.take_all() {
             self.finish(ended, Ok(outcome::cancelled(None)));

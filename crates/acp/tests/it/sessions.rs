@@ -5,10 +5,11 @@ use std::time::Duration;
 use outrigger::options::Launch;
 use outrigger::protocol::shared::AgentDefinition;
 use outrigger::testing::Simulated;
+use outrigger::testing::sim::script::Script;
 use outrigger_sim::peer::{self, ClientIo, CommandLine, Match, Running, Steps, Surroundings};
 use serde_json::{Value, json};
 
-use crate::editor::{Editor, said};
+use crate::editor::{Editor, said, updates};
 
 /// The simulated CLI of the SDK.
 pub(crate) fn agent(launch: &Launch, number: usize) -> (ClientIo, Running) {
@@ -308,4 +309,27 @@ async fn no_more_changes_wait_than_may() {
         refused["message"].to_string().contains("256 changes wait"),
         "{refused:#}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_runs_in_the_background_ends_with_its_session() {
+    let script = "
+prompts:
+  - prompt: go
+    steps:
+      - background: {command: sleep 600, after: 10m, output: done, exit: 0}
+      - say: started
+";
+    let cli = Simulated::script(Script::from_yaml(script).unwrap());
+    let mut editor = Editor::of(&cli);
+    editor.initialize(json!({})).await;
+    let home = tempfile::tempdir().unwrap();
+    let (session, _) = editor.open(home.path()).await;
+    let (mut lines, _) = editor.turn(&session, "go").await;
+    let close = editor.ask("session/close", json!({"sessionId": session})).await;
+    lines.extend(editor.until(close).await.0);
+    let last = updates(&lines, "tool_call_update");
+    let last = last.last().map(|update| &update["status"]);
+    assert_eq!(last, Some(&json!("failed")), "{lines:#?}");
+    editor.leave().await;
 }
