@@ -208,10 +208,12 @@ impl Turn {
             ),
             Block::ToolUse { name, input } => {
                 let id = format!("toolu_sim_{number:04}_{index}");
-                let schema = mcp::schema(&self.ctx, name).or_else(|| self.schema_of_answer(name));
-                let written = match self.missing(name) {
-                    Some(_) => input.clone(),
-                    None => inputs::written(name, schema.as_ref(), input, &self.ctx.cwd()),
+                let answer = self.schema_of_answer(name);
+                let is_missing = answer.is_none() && self.missing(name).is_some();
+                let schema = answer.or_else(|| mcp::schema(&self.ctx, name));
+                let written = match is_missing {
+                    true => input.clone(),
+                    false => inputs::written(name, schema.as_ref(), input, &self.ctx.cwd()),
                 };
                 (
                     json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
