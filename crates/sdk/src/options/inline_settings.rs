@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use outrigger_protocol::RawJson;
-use outrigger_protocol::shared::{JsonObject, PermissionMode, SettingSource};
+use outrigger_protocol::shared::{JsonObject, SettingSource};
 use serde_json::{Error, Value};
 
 use super::routes::unwritable;
@@ -66,16 +66,9 @@ pub(crate) fn placed(settings: &JsonObject, place: &SettingsPlace) -> Result<Jso
 const AUTO_IN_PLAN: &str = "useAutoModeDuringPlan";
 
 impl Options {
-    /// Whether the permission handler decides in plan mode, too: if there is one, unless a classifier was chosen.
-    pub(crate) fn plans_are_asked_about(&self) -> bool {
-        self.hosting.handlers.permissions_set && self.permission_mode != Some(PermissionMode::Auto)
-    }
-
-    /// The settings with plan mode as [`plans_are_asked_about`](Self::plans_are_asked_about) says, unless they say it themselves.
-    pub(crate) fn with_plans_asked(&self, settings: JsonObject) -> Result<JsonObject, OptionsError> {
-        if !self.plans_are_asked_about() {
-            return Ok(settings);
-        }
+    /// The settings with plan mode left to the permission handler, unless they decide about it themselves. Without a handler every
+    /// request is refused, and is to be refused there, too.
+    pub(crate) fn with_plans_asked(settings: JsonObject) -> Result<JsonObject, OptionsError> {
         let mut fields: BTreeMap<String, RawJson> = settings.decode().map_err(|_| unwritable("settings"))?;
         if fields.contains_key(AUTO_IN_PLAN) {
             return Ok(settings);
@@ -86,7 +79,7 @@ impl Options {
 
     /// Whether files of the user could keep requests from the permission handler by the mode `bypassPermissions`, of which this program
     /// has not said that it is meant.
-    pub(crate) fn files_may_bypass(&self) -> bool {
+    fn files_may_bypass(&self) -> bool {
         let reads_user = match &self.setting_sources {
             Some(sources) => sources.contains(&SettingSource::User),
             None => self.isolation == Isolation::Interactive,
@@ -115,8 +108,7 @@ impl Options {
     /// What is said of plan mode once the CLI runs, since nothing can be added to a settings file.
     pub(crate) fn late_settings(&self) -> Option<JsonObject> {
         let is_file = matches!(self.settings, Some(SettingsInput::File(_)));
-        (is_file && self.plans_are_asked_about()).then_some(())?;
-        self.with_plans_asked(JsonObject::empty()).ok()
+        is_file.then(|| Self::with_plans_asked(JsonObject::empty()).ok())?
     }
 }
 
