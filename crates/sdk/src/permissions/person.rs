@@ -3,7 +3,6 @@
 use outrigger_protocol::RawJson;
 use outrigger_protocol::shared::{
     PermissionAllow, PermissionDecisionClassification, PermissionDeny, PermissionUpdate,
-    PermissionUpdateDestination,
 };
 use tokio::sync::Mutex;
 
@@ -45,26 +44,18 @@ pub enum PersonReply {
 }
 
 impl PersonReply {
-    /// Yes, with the rules that the CLI suggests so that it need not be asked again in this session. If it suggests no rules, with the
-    /// rest: for an edit the mode `acceptEdits`, which allows all edits in the working directories. If it suggests nothing, or lets
-    /// nothing be allowed for good ([`suppress_always_allow_rule`](PermissionRequest::suppress_always_allow_rule)), this once.
+    /// Yes, with the rules that the CLI suggests so that it need not be asked again. If it suggests no rules, with the rest: for an
+    /// edit the mode `acceptEdits`, which allows all edits in the working directories. If it suggests nothing, or lets nothing be
+    /// allowed for good ([`suppress_always_allow_rule`](PermissionRequest::suppress_always_allow_rule)), this once.
     ///
-    /// Beside the rule for a command such as `touch a` the CLI also suggests `acceptEdits` and another working directory, and a settings
-    /// file of the project, by which the rule holds for other sessions. Whoever wants all of that passes
-    /// [`suggestions`](PermissionRequest::suggestions) to [`Always`](Self::Always).
+    /// Beside the rule for a command such as `touch a` the CLI also suggests `acceptEdits` and another working directory. Whoever wants
+    /// all of that passes [`suggestions`](PermissionRequest::suggestions) to [`Always`](Self::Always).
     pub fn always(request: &PermissionRequest) -> Self {
         if request.suppress_always_allow_rule || request.suggestions.is_empty() {
             return Self::Once;
         }
-        let for_session = |update: &PermissionUpdate| match update {
-            PermissionUpdate::AddRules(rules) => {
-                let mut rules = rules.clone();
-                rules.destination = PermissionUpdateDestination::Session;
-                Some(PermissionUpdate::AddRules(rules))
-            }
-            _ => None,
-        };
-        let rules: Vec<PermissionUpdate> = request.suggestions.iter().filter_map(for_session).collect();
+        let is_rule = |update: &&PermissionUpdate| matches!(update, PermissionUpdate::AddRules(_));
+        let rules: Vec<PermissionUpdate> = request.suggestions.iter().filter(is_rule).cloned().collect();
         match rules.is_empty() {
             true => Self::Always(request.suggestions.clone()),
             false => Self::Always(rules),
@@ -192,19 +183,17 @@ mod tests {
 
     /// The CLI's suggestions for `touch a b`.
     #[test]
-    fn always_is_no_more_than_rules_for_the_session() {
-        let rules = |destination| {
-            json!({"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "touch a *"}],
-                "behavior": "allow", "destination": destination})
-        };
+    fn always_is_no_more_than_rules() {
+        let rules = json!({"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "touch a *"}],
+            "behavior": "allow", "destination": "localSettings"});
         let suggested = request(json!({"permission_suggestions": [
-            rules("localSettings"),
+            rules,
             {"type": "addDirectories", "directories": ["/project"], "destination": "session"},
             {"type": "setMode", "mode": "acceptEdits", "destination": "session"},
         ]}));
         assert_eq!(
             said(PersonReply::always(&suggested))["updatedPermissions"],
-            json!([rules("session")])
+            json!([rules])
         );
     }
 

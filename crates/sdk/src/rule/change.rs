@@ -31,14 +31,9 @@ pub(crate) fn refused_change(update: &PermissionUpdate, suggestions: &[Permissio
     if !is("type", &["addRules", "replaceRules"]) || is("behavior", &["ask", "deny"]) {
         return None;
     }
-    // Wherever it is kept: a person may want it for the session alone.
-    let is_suggested = suggestions.iter().any(|own| {
-        read(own).is_ok_and(|own| {
-            ["type", "behavior", "rules"]
-                .into_iter()
-                .all(|field| own[field] == update[field])
-        })
-    });
+    let is_suggested = suggestions
+        .iter()
+        .any(|own| read(own).is_ok_and(|own| own == update));
     let checked = match Vec::<PermissionRuleValue>::deserialize(&update["rules"]) {
         Ok(rules) => rules
             .iter()
