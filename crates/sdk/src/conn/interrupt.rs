@@ -110,13 +110,11 @@ impl Conn {
     /// Takes a prompt back, or interrupts its turn if it runs already.
     pub(crate) async fn cancel_prompt(self: &Arc<Self>, id: &str) -> Result<Option<Interrupted>> {
         self.note(Input::TakeBack { prompt: id });
-        if self.core().place(id) == Some(SentPrompt::Queued) {
-            if self.ask_for_it_back(id).await? {
-                return Ok(None);
-            }
-            // Its turn began meanwhile, and the CLI is about to report that, or has ended it already. The CLI is asked once: a CLI
-            // that never reports the turn would be asked at each of its frames.
+        if self.core().place(id) == Some(SentPrompt::Queued) && self.ask_for_it_back(id).await? {
+            return Ok(None);
         }
+        // If the CLI did not give it back, its turn began meanwhile, and the CLI is about to report that, or has ended it already. The
+        // CLI is asked once: a CLI that never reports the turn would be asked at each of its frames.
         let begun = async {
             loop {
                 self.wait_until(|core| core.place(id) != Some(SentPrompt::Queued))

@@ -487,18 +487,15 @@ fn the_settings_of_a_session_keep_its_hooks_on() {
             .map(|settings| settings.to_value().unwrap());
         settings.or(initialize)
     };
-    let on = json!({"env": {"CLAUDE_CODE_SIMPLE": "0"}, "useAutoModeDuringPlan": false});
-    let without = json!({"useAutoModeDuringPlan": false});
-    assert_eq!(settings(Options::new(Auth::Login)), Some(without));
+    let on = json!({"env": {"CLAUDE_CODE_SIMPLE": "0"}});
+    assert_eq!(settings(Options::new(Auth::Login)), None);
     assert_eq!(settings(Options::new(Auth::Login).hook(quiet())), Some(on));
     let own: outrigger_protocol::settings::Settings =
         serde_json::from_value(json!({"model": "m", "env": {"A": "b"}})).unwrap();
     let with = settings(Options::new(Auth::Login).settings(own).hook(quiet()));
     assert_eq!(
         with,
-        Some(json!({
-            "model": "m", "env": {"A": "b", "CLAUDE_CODE_SIMPLE": "0"}, "useAutoModeDuringPlan": false,
-        }))
+        Some(json!({"model": "m", "env": {"A": "b", "CLAUDE_CODE_SIMPLE": "0"}}))
     );
 }
 

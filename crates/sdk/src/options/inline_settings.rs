@@ -66,9 +66,17 @@ pub(crate) fn placed(settings: &JsonObject, place: &SettingsPlace) -> Result<Jso
 const AUTO_IN_PLAN: &str = "useAutoModeDuringPlan";
 
 impl Options {
-    /// The settings with plan mode left to the permission handler, unless they decide about it themselves. Without a handler every
-    /// request is refused, and is to be refused there, too.
-    pub(crate) fn with_plans_asked(settings: JsonObject) -> Result<JsonObject, OptionsError> {
+    /// Whether the permission handler decides in plan mode, too: if there is one. A session that begins with
+    /// the classifier may leave it. Any `--settings` make the CLI write a file, so a session without a handler gets none for this.
+    pub(crate) fn plans_are_asked_about(&self) -> bool {
+        self.hosting.handlers.permissions_set
+    }
+
+    /// The settings with plan mode as [`plans_are_asked_about`](Self::plans_are_asked_about) says, unless they say it themselves.
+    pub(crate) fn with_plans_asked(&self, settings: JsonObject) -> Result<JsonObject, OptionsError> {
+        if !self.plans_are_asked_about() {
+            return Ok(settings);
+        }
         let mut fields: BTreeMap<String, RawJson> = settings.decode().map_err(|_| unwritable("settings"))?;
         if fields.contains_key(AUTO_IN_PLAN) {
             return Ok(settings);
@@ -79,7 +87,7 @@ impl Options {
 
     /// Whether files of the user could keep requests from the permission handler by the mode `bypassPermissions`, of which this program
     /// has not said that it is meant.
-    fn files_may_bypass(&self) -> bool {
+    pub(crate) fn files_may_bypass(&self) -> bool {
         let reads_user = match &self.setting_sources {
             Some(sources) => sources.contains(&SettingSource::User),
             None => self.isolation == Isolation::Interactive,
@@ -108,7 +116,8 @@ impl Options {
     /// What is said of plan mode once the CLI runs, since nothing can be added to a settings file.
     pub(crate) fn late_settings(&self) -> Option<JsonObject> {
         let is_file = matches!(self.settings, Some(SettingsInput::File(_)));
-        is_file.then(|| Self::with_plans_asked(JsonObject::empty()).ok())?
+        (is_file && self.plans_are_asked_about()).then_some(())?;
+        self.with_plans_asked(JsonObject::empty()).ok()
     }
 }
 

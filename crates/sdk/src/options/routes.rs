@@ -356,7 +356,16 @@ impl Options {
                 return Err(conflict(["allowed_tools", "settings"], advice));
             }
             Some(SettingsInput::Inline(settings)) => Some(written("settings", settings)?.clone()),
-            None => Some(JsonObject::empty()),
+            None if self.sandbox.is_some()
+                || !spilled.is_empty()
+                || !asked.is_empty()
+                || !self.hosting.handlers.hooks.is_empty()
+                || self.plans_are_asked_about()
+                || self.files_may_bypass() =>
+            {
+                Some(JsonObject::empty())
+            }
+            None => None,
         };
         if let Some(json) = inline {
             let rules = [("allow", spilled), ("ask", asked)];
@@ -370,7 +379,7 @@ impl Options {
             };
             let json = placed(&json, &SettingsPlace::new(self, host, base))?;
             let secret = looks_secret(&json);
-            let json = Self::with_plans_asked(self.with_hooks_on(json)?)?;
+            let json = self.with_plans_asked(self.with_hooks_on(json)?)?;
             let json = self.with_bypass_as_meant(json)?;
             match route("settings", self.settings_delivery, &json, secret)? {
                 Delivery::Initialize => delivered.settings = Some(json),

@@ -49,17 +49,11 @@ fn bare() -> Options {
     Options::new(Auth::ApiKey("sk-test-key".into())).isolation(Isolation::Interactive)
 }
 
-/// What the settings of all options here have.
-const PLANS_ASKED: &str = r#""useAutoModeDuringPlan":false"#;
-
-/// The arguments without what the settings of all options have.
 fn args(launch: &Launch) -> Vec<String> {
     launch
         .args
         .iter()
-        .map(|argument| argument.to_str().unwrap())
-        .map(|argument| argument.replace(&format!(",{PLANS_ASKED}"), ""))
-        .filter(|argument| *argument != format!("--settings={{{PLANS_ASKED}}}"))
+        .map(|argument| argument.to_str().unwrap().to_owned())
         .collect()
 }
 

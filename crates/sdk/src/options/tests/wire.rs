@@ -39,16 +39,9 @@ fn wire(stage: &TestHome, options: &Options) -> Wire {
             )
         })
         .collect();
-    let mut initialize = serde_json::to_value(&launch.initialize).unwrap();
-    if let Some(Value::Object(settings)) = initialize.get_mut("settings") {
-        settings.remove("useAutoModeDuringPlan");
-        if settings.get("permissions") == Some(&json!({"disableBypassPermissionsMode": "disable"})) {
-            settings.remove("permissions");
-        }
-    }
     Wire {
         args,
-        initialize,
+        initialize: serde_json::to_value(&launch.initialize).unwrap(),
         env,
     }
 }
@@ -134,8 +127,7 @@ fn place_rows(stage: &TestHome) -> Vec<Row> {
     vec![
         row("auth", bare().auth(Auth::OAuthToken("tok".into()))).env("CLAUDE_CODE_OAUTH_TOKEN", "tok"),
         row("isolation", bare().isolation(Isolation::Plain))
-            .args(["--setting-sources=", "--strict-mcp-config"])
-            .env("CLAUDE_CODE_DISABLE_CRON", "1"),
+            .args(["--setting-sources=", "--strict-mcp-config"]),
         row("isolation", bare().isolation(Isolation::Project)).args(["--setting-sources=project,local"]),
         row("isolation", bare().isolation(Isolation::Interactive)),
         row(
@@ -298,7 +290,7 @@ fn server_rows(stage: &TestHome) -> Vec<Row> {
         row("mcp_config_files", bare().mcp_config_files(["../mcp.json"]))
             .args([format!("--mcp-config={}", stage.path("work/../mcp.json").display())]),
         row("strict_mcp_config", bare().strict_mcp_config(true)).args(["--strict-mcp-config"]),
-        row("strict_mcp_config", bare().isolation(Isolation::Plain).strict_mcp_config(false)).args(["--setting-sources="]).env("CLAUDE_CODE_DISABLE_CRON", "1"),
+        row("strict_mcp_config", bare().isolation(Isolation::Plain).strict_mcp_config(false)).args(["--setting-sources="]),
         row("plugins", bare().plugins([PluginConfig::local("/p"), PluginConfig::local("/q").skip_mcp_discovery()]))
             .args(["--plugin-dir=/p", "--plugin-dir-no-mcp=/q"]),
         row("plugin_delivery", bare().plugins([PluginConfig::local("/q").skip_mcp_discovery()]).plugin_delivery(Delivery::Initialize))
@@ -350,7 +342,7 @@ fn settings_rows(stage: &TestHome) -> Vec<Row> {
             bare().setting_sources(vec![SettingSource::User, SettingSource::Local]),
         )
         .args(["--setting-sources=user,local"]),
-        row("setting_sources", bare().setting_sources(Vec::new())).args(["--setting-sources="]).env("CLAUDE_CODE_DISABLE_CRON", "1"),
+        row("setting_sources", bare().setting_sources(Vec::new())).args(["--setting-sources="]),
     ]
 }
 
@@ -561,6 +553,7 @@ fn fixed_part() {
 #[test]
 fn a_classifier_decides_in_plan_mode_only_if_settings_say_so() {
     let stage = TestHome::new();
+    let asked = || bare().permissions(Policy::read_only());
     let of = |options: &Options| {
         let launch = stage.launch(options).unwrap();
         let text = launch.args.iter().find_map(|argument| {
@@ -571,16 +564,17 @@ fn a_classifier_decides_in_plan_mode_only_if_settings_say_so() {
     };
     let with = |json| {
         let settings: Settings = serde_json::from_value(json).unwrap();
-        bare().settings(settings)
+        asked().settings(settings)
     };
-    assert_eq!(of(&bare()), Some(json!(false)));
+    assert_eq!(of(&bare()), None);
+    assert_eq!(of(&asked()), Some(json!(false)));
     assert_eq!(
-        of(&bare().permission_mode(PermissionMode::Plan)),
+        of(&asked().permission_mode(PermissionMode::Plan)),
         Some(json!(false))
     );
     // Which may be left for another one.
     assert_eq!(
-        of(&bare().permission_mode(PermissionMode::Auto)),
+        of(&asked().permission_mode(PermissionMode::Auto)),
         Some(json!(false))
     );
     assert_eq!(of(&with(json!({"model": "m"}))), Some(json!(false)));

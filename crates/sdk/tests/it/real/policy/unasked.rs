@@ -41,13 +41,10 @@ async fn plan_mode_takes_no_call_from_the_handler() {
         assert_eq!((did[1].0, did[2].0), (Did::Asked, Did::Asked), "{did:?}");
         assert!(!place.rig.sandbox().project().join("made").exists(), "{did:?}");
     }
-    // So it is for a closure, and where nobody decides.
+    // So it is for a closure.
     let person = async |_| PermissionResult::deny("it was asked");
     let did = made(place.rig.options().can_use_tool(person), &calls).await;
     assert_eq!((did[1].0, did[2].0), (Did::Asked, Did::Asked), "{did:?}");
-    let did = made(place.rig.options(), &calls).await;
-    assert!(!did[1].1.contains("TOPSECRET"), "{did:?}");
-    assert!(!did[2].1.contains("Auto mode"), "{did:?}");
 }
 
 fn repository(directory: &Path) {
