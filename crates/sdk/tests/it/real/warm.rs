@@ -254,14 +254,14 @@ async fn startup_gives_a_session_that_is_ready() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_time_of_hooks_is_not_counted_unless_a_deadline_is_set() {
     let rig = Rig::start().await;
-    let slow = settings(
-        json!({"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "sleep 6"}]}]}}),
-    );
-    // Ready after the hook: a deadline that was set is for everything.
+    let hook = |command| {
+        settings(json!({"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": command}]}]}}))
+    };
+    // Ready after the hook: a deadline that was set is for everything. It is long enough for a CLI on a busy machine to come to the hook.
     let error = rig
         .options()
-        .settings(slow.clone())
-        .initialize_deadline(std::time::Duration::from_secs(4))
+        .settings(hook("sleep 60"))
+        .initialize_deadline(std::time::Duration::from_secs(15))
         .start()
         .await
         .unwrap_err();
@@ -273,7 +273,7 @@ async fn the_time_of_hooks_is_not_counted_unless_a_deadline_is_set() {
         "{error}"
     );
     // A spare does not run it before it is claimed.
-    let spare = rig.options().settings(slow).prewarm().await.unwrap();
+    let spare = rig.options().settings(hook("sleep 6")).prewarm().await.unwrap();
     let session = spare.claim(Claim::new(rig.sandbox().project())).await.unwrap();
     assert_eq!(turn(&session, "%say hello").await.0, ["text hello"]);
     session.close().await.unwrap();
