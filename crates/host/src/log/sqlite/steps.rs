@@ -614,10 +614,7 @@ mod tests {
         let steps: Vec<_> = steps.collect::<rusqlite::Result<_>>()?;
         let read: Vec<_> = steps.iter().filter(|step| step.contains("approvals")).collect();
         let by_index = |step: &&String| step.contains("tool_use_id=?") || step.contains("input_hash=?");
-        assert!(
-            read.len() == 2 && read.iter().all(|step| by_index(step)),
-            "{steps:?}"
-        );
+        assert!(read.len() == 2 && read.iter().all(by_index), "{steps:?}");
         Ok(())
     }
 }

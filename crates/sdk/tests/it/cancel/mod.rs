@@ -231,8 +231,10 @@ fn in_order(running: &Running, after: &str) {
     let asked = ids(received(), "control_request");
     let cancelled = ids(received(), "control_cancel_request");
     let place = |kind: &str, id: &String| {
-        let is_it = |line: &&serde_json::Value| line["type"] == kind && line["request_id"].to_string() == *id;
-        report.received().position(|line| is_it(&line))
+        let id: serde_json::Value = serde_json::from_str(id).unwrap();
+        report
+            .received()
+            .position(|line| line["type"] == kind && line["request_id"] == id)
     };
     for id in &cancelled {
         assert!(
