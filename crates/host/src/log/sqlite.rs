@@ -590,8 +590,12 @@ impl SqliteLog {
     /// When the log fails.
     pub async fn waiting(&self, session: &SessionId, after: u64) -> Result<PendingWork> {
         let session = session.clone();
-        self.read(move |connection| Ok(rows::waiting(connection, session.as_str(), after)?))
-            .await
+        self.read(move |connection| {
+            // What is decided between two of the statements would be in neither list.
+            let transaction = connection.unchecked_transaction()?;
+            Ok(rows::waiting(&transaction, session.as_str(), after)?)
+        })
+        .await
     }
 
     /// Up to `count` approvals, the oldest first, from behind the [number](Approval::number) `after` on: of one session or of all, in one state or in any.

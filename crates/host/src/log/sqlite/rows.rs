@@ -5,7 +5,7 @@ use std::sync::Arc;
 use outrigger::protocol::RawJson;
 use outrigger::{SessionId, SessionUsage, Tokens};
 use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use uuid::Uuid;
 
 use super::sum;
@@ -257,7 +257,8 @@ pub(super) fn usage(connection: &Connection, session: Option<&str>) -> RowResult
     Ok(usage)
 }
 
-pub(super) fn waiting(connection: &Connection, session: &str, after: u64) -> RowResult<PendingWork> {
+/// What waits for the process of a session, at one moment.
+pub(super) fn waiting(connection: &Transaction<'_>, session: &str, after: u64) -> RowResult<PendingWork> {
     let mut waiting = PendingWork::default();
     let mut statement = connection.prepare_cached(
         "SELECT event_id, type, payload, delivery, seq FROM accepted
