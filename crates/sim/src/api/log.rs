@@ -11,7 +11,7 @@ use super::line::LogLine;
 use super::ndjson::Appender;
 use super::request::{AnsweredBy, ApiRequest, RequestOutcome};
 use super::verdict::RequestTally;
-use crate::cassette::{Places, RedactionRules, Redactor};
+use crate::cassette::{Places, Redactor, Rules};
 use crate::script::WaitError;
 
 /// How many requests are kept by default. The CLI sends its whole system prompt each time, about
@@ -41,7 +41,7 @@ impl RequestLog {
             ..Places::default()
         };
         Self {
-            file: file.map(|file| (Appender::new(file), Redactor::new(&places, RedactionRules::new()))),
+            file: file.map(|file| (Appender::new(file), Redactor::new(&places, Rules::new()))),
             limit: limit.max(1),
             inner: Mutex::default(),
             changes: watch::Sender::new(0),

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::heard::{Heard, Tail, who};
 use super::request::{ApiRequest, Route};
 use super::server::lock;
-use crate::cassette::{Places, RedactionRules, Redactor, home_of_somebody, replace_placeholders};
+use crate::cassette::{Places, Redactor, Rules, home_of_somebody, replace_placeholders};
 use crate::script::course::ModelCaller;
 use crate::script::fill::each_string;
 
@@ -30,7 +30,7 @@ pub struct ApiRecorder(Arc<ApiRecorderInner>);
 #[derive(Debug)]
 struct ApiRecorderInner {
     path: PathBuf,
-    redaction: RedactionRules,
+    redaction: Rules,
     recorded: Mutex<Recorded>,
 }
 
@@ -56,7 +56,7 @@ impl ApiRecorder {
     ///
     /// # Errors
     /// When it exists already, or cannot be written.
-    pub fn create(path: impl AsRef<Path>, redaction: RedactionRules) -> io::Result<Self> {
+    pub fn create(path: impl AsRef<Path>, redaction: Rules) -> io::Result<Self> {
         OpenOptions::new().write(true).create_new(true).open(&path)?;
         let recorder = Self::into(path.as_ref(), redaction);
         recorder.write(&[])?;
@@ -67,7 +67,7 @@ impl ApiRecorder {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn replace(path: impl AsRef<Path>, redaction: RedactionRules) -> io::Result<Self> {
+    pub fn replace(path: impl AsRef<Path>, redaction: Rules) -> io::Result<Self> {
         let path = path.as_ref();
         if !path.exists() {
             return Self::create(path, redaction);
@@ -76,7 +76,7 @@ impl ApiRecorder {
         Ok(Self::into(path, redaction))
     }
 
-    fn into(path: &Path, redaction: RedactionRules) -> Self {
+    fn into(path: &Path, redaction: Rules) -> Self {
         Self(Arc::new(ApiRecorderInner {
             path: path.to_owned(),
             redaction,

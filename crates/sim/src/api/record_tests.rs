@@ -24,7 +24,7 @@ async fn proxied(upstream: MessagesApiBuilder) -> Proxied {
     let upstream = upstream.start().await.unwrap();
     let proxy = MessagesApi::builder()
         .upstream(Upstream::new(&upstream.base_url()).unwrap())
-        .record(ApiRecorder::create(&file, RedactionRules::new()).unwrap())
+        .record(ApiRecorder::create(&file, Rules::new()).unwrap())
         .home("/srv/home")
         .start()
         .await
@@ -339,6 +339,6 @@ async fn an_upstream_that_is_not_there_is_told_and_not_recorded() {
         Upstream::new(url).unwrap_err();
     }
     Upstream::new("https://api.example.com/base/").unwrap();
-    let exists = ApiRecorder::create(&rig.file, RedactionRules::new()).unwrap_err();
+    let exists = ApiRecorder::create(&rig.file, Rules::new()).unwrap_err();
     assert_eq!(exists.kind(), io::ErrorKind::AlreadyExists);
 }

@@ -50,6 +50,9 @@ pub use places::Places;
 pub(crate) use places::{home_of_somebody, replace_placeholders};
 pub use recorder::{About, RecordedReader, RecordedWriter, Recorder};
 pub use redact::{RedactionError, RedactionRules, Redactor};
+// In a module about an API that is recorded, the rules are those.
+#[cfg(feature = "api")]
+pub(crate) use redact::RedactionRules as Rules;
 pub use replay::{Pace, Playing, Replay};
 
 #[cfg(test)]
