@@ -127,7 +127,8 @@ fn place_rows(stage: &TestHome) -> Vec<Row> {
     vec![
         row("auth", bare().auth(Auth::OAuthToken("tok".into()))).env("CLAUDE_CODE_OAUTH_TOKEN", "tok"),
         row("isolation", bare().isolation(Isolation::Plain))
-            .args(["--setting-sources=", "--strict-mcp-config"]),
+            .args(["--setting-sources=", "--strict-mcp-config"])
+            .env("CLAUDE_CODE_DISABLE_CRON", "1"),
         row("isolation", bare().isolation(Isolation::Project)).args(["--setting-sources=project,local"]),
         row("isolation", bare().isolation(Isolation::Interactive)),
         row(
@@ -290,7 +291,7 @@ fn server_rows(stage: &TestHome) -> Vec<Row> {
         row("mcp_config_files", bare().mcp_config_files(["../mcp.json"]))
             .args([format!("--mcp-config={}", stage.path("work/../mcp.json").display())]),
         row("strict_mcp_config", bare().strict_mcp_config(true)).args(["--strict-mcp-config"]),
-        row("strict_mcp_config", bare().isolation(Isolation::Plain).strict_mcp_config(false)).args(["--setting-sources="]),
+        row("strict_mcp_config", bare().isolation(Isolation::Plain).strict_mcp_config(false)).args(["--setting-sources="]).env("CLAUDE_CODE_DISABLE_CRON", "1"),
         row("plugins", bare().plugins([PluginConfig::local("/p"), PluginConfig::local("/q").skip_mcp_discovery()]))
             .args(["--plugin-dir=/p", "--plugin-dir-no-mcp=/q"]),
         row("plugin_delivery", bare().plugins([PluginConfig::local("/q").skip_mcp_discovery()]).plugin_delivery(Delivery::Initialize))
@@ -342,7 +343,7 @@ fn settings_rows(stage: &TestHome) -> Vec<Row> {
             bare().setting_sources(vec![SettingSource::User, SettingSource::Local]),
         )
         .args(["--setting-sources=user,local"]),
-        row("setting_sources", bare().setting_sources(Vec::new())).args(["--setting-sources="]),
+        row("setting_sources", bare().setting_sources(Vec::new())).args(["--setting-sources="]).env("CLAUDE_CODE_DISABLE_CRON", "1"),
     ]
 }
 
