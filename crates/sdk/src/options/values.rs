@@ -37,7 +37,8 @@ pub enum Isolation {
     /// All that `claude` loads by itself in the user's terminal: besides what [`Project`](Self::Project) has, the user's own. Their
     /// `defaultMode` may be `bypassPermissions` only with
     /// [`allow_dangerously_skip_permissions`](super::Options::allow_dangerously_skip_permissions), or where
-    /// [`settings`](super::Options::settings) is a file: then the permission handler gets no request but for ask rules.
+    /// [`settings`](super::Options::settings) is a file: then the permission handler gets no request but for ask rules. A session
+    /// without a handler is not kept from it.
     /// [`permission_mode`](super::Options::permission_mode) outranks it.
     Interactive,
 }
