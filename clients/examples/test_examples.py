@@ -35,7 +35,6 @@ NOT_RUN = {
 DIFFERENT = {
     "stderr_callback_example": "its script writes to stderr, which only the simulated CLI can be told to do",
     "streaming_mode-async_iterable_prompt": "the real CLI answers prompts that wait together, and takes the first rule for them",
-    "hooks-all": "its hook for UserPromptSubmit names another event in its reply, for which the real CLI ends the turn",
 }
 """What is not alike with the real CLI, with the reason. An example that no longer differs fails its test."""
 
@@ -198,7 +197,9 @@ EXAMPLES = [
         [
             "Claude: The hook blocked it.",
             "Claude: The hook let it pass.",
-            "Claude: It is hot pink.",
+            # The hook of the second scene names another event in its reply, so the CLI ends the turn without asking the model.
+            "User: What's my favorite color[?]",
+            "Result ended",
             "Claude: There is no such directory.",
             "Claude: The policy blocked it.",
             "Claude: It is written.",
