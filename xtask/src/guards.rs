@@ -59,7 +59,7 @@ const GUARDS: &[Guard] = guards! {
     "requests::hook_timeout_or_panic_is_deny" in "crates/sdk/src/hooks/dispatch.rs":
         "Err(why) => failed(on_failure, &hook.event, input.as_ref(), &why)," => "Err(_) => std::future::pending().await,";
     "requests::cancel_pending_permission" in "crates/sdk/src/conn/core/control_frames.rs":
-        "let withdrawn = self.open_requests.withdraw(id);" => "let withdrawn = None.filter(|_: &Serial| id.is_empty());";
+        "let withdrawn = self.open_requests.withdraw(id.as_str());" => "let withdrawn = None.filter(|_: &Serial| id.as_str().is_empty());";
     "requests::question_without_handler" in "crates/sdk/src/permissions.rs":
         "(self.is_question && !has_answers(allow))" => "(false && self.is_question && !has_answers(allow))";
     "requests::every_inbound_id_answered_once" in "crates/sdk/src/conn/cli_requests.rs":

@@ -55,16 +55,14 @@ impl Core {
         self.out.push(Output::Reply { id, reply });
         // The requests that the CLI lists as open have come before, unless they went to an earlier program.
         for frame in listed {
-            if frame.request_id().is_some_and(|id| !self.open_requests.knows(id)) {
+            if id_of(&frame).is_some_and(|id| !self.open_requests.knows(id.as_str())) {
                 self.on_request(&frame);
             }
         }
     }
 
     pub(super) fn on_request(&mut self, frame: &Frame) {
-        // An oversized line is not JSON, but its beginning may have the id.
-        let shown = || frame.request_id().map(RequestId::from);
-        let Some(id) = frame.written_request_id().or_else(shown) else {
+        let Some(id) = id_of(frame) else {
             self.stats.misfits += 1;
             return;
         };
@@ -82,13 +80,19 @@ impl Core {
     }
 
     pub(super) fn on_cancel(&mut self, frame: &Frame) {
-        if let Some(id) = frame.request_id() {
-            let withdrawn = self.open_requests.withdraw(id);
+        if let Some(id) = id_of(frame) {
+            let withdrawn = self.open_requests.withdraw(id.as_str());
             if let Some(serial) = withdrawn {
                 self.out.extend([Output::Withdrawn(serial), Output::Changed]);
             }
         }
     }
+}
+
+/// The id of a request of the CLI, which may be a number. An oversized line is not JSON, but its beginning may have the id.
+fn id_of(frame: &Frame) -> Option<RequestId> {
+    let shown = || frame.request_id().map(RequestId::from);
+    frame.written_request_id().or_else(shown)
 }
 
 /// The open requests in the reply to `initialize`.

@@ -406,3 +406,12 @@ fn requests_stop_the_clocks_and_do_not_set_them_back() {
     let due = case.core.due().map(|(at, stall)| (at - start, stall.phase));
     assert_eq!(due, Some((seconds(13), crate::phase::Phase::FirstToken)));
 }
+
+#[test]
+fn a_request_whose_id_is_a_number_is_withdrawn() {
+    let mut case = CoreCase::new();
+    case.frame(r#"{"type":"control_request","request_id":7,"request":{"subtype":"can_use_tool"}}"#);
+    assert!(matches!(case.cli_requests[&0], CliRequestState::Open(_)));
+    case.frame(r#"{"type":"control_cancel_request","request_id":7}"#);
+    assert!(matches!(case.cli_requests[&0], CliRequestState::Closed(_)));
+}
