@@ -565,7 +565,8 @@ impl SqliteLog {
     /// # Errors
     /// When the log fails.
     pub async fn counts(&self) -> Result<Counts> {
-        self.read(|connection| Ok(rows::counts(connection)?)).await
+        self.read(|connection| Ok(rows::counts(&connection.unchecked_transaction()?)?))
+            .await
     }
 
     /// The sessions that were in the middle of something, or have prompts that wait: what a host that starts has to look at.

@@ -4,7 +4,7 @@ use outrigger::SessionId;
 use outrigger::protocol::RawJson;
 use outrigger::testing::Simulated;
 use outrigger_host::log::{NewEvent, SqliteLog, Write};
-use outrigger_host::{HostError, HostPolicy, NewSession, SessionHost, Source};
+use outrigger_host::{Delivery, HostError, HostPolicy, NewSession, SessionHost, SessionState, Source};
 
 async fn session(dir: &std::path::Path) -> (SessionHost, SessionId) {
     let log = SqliteLog::open(dir.join("host.db")).unwrap();
@@ -72,6 +72,35 @@ async fn transactions_that_come_together_stay_apart() {
     let page = log.events(&id, 0, 1000).await.unwrap();
     assert_eq!(page.events.len(), 1 + 133);
     assert_eq!(page.head_seq, 134);
+}
+
+/// What is true of each moment is true of what is counted.
+#[tokio::test]
+async fn what_there_is_is_counted_at_one_moment() {
+    let dir = tempfile::tempdir().unwrap();
+    let (host, id) = session(dir.path()).await;
+    let log = host.event_log();
+    let write = async {
+        for _ in 0..300 {
+            let prompt = NewEvent::new(Source::Client, "user", serde_json::json!({"type": "user"}).into());
+            let done = Write::Mark(prompt.event_id, Delivery::Processed);
+            let begin = vec![Write::Enter(SessionState::Running), Write::Accept(prompt)];
+            log.write(&id, begin).await.unwrap();
+            let end = vec![Write::Enter(SessionState::Idle), done];
+            log.write(&id, end).await.unwrap();
+        }
+    };
+    let count = async {
+        loop {
+            let counts = log.counts().await.unwrap();
+            let running = counts.sessions.contains(&(SessionState::Running, 1));
+            assert_eq!(u64::from(running), counts.waiting_prompts, "{counts:?}");
+        }
+    };
+    tokio::select! {
+        () = write => {}
+        () = count => {}
+    }
 }
 
 #[tokio::test]

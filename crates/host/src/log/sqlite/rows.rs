@@ -210,7 +210,8 @@ pub(super) fn approval(row: &Row<'_>) -> RowResult<Approval> {
     })
 }
 
-pub(super) fn counts(connection: &Connection) -> RowResult<Counts> {
+/// How much there is, at one moment.
+pub(super) fn counts(connection: &Transaction<'_>) -> RowResult<Counts> {
     let mut counts = Counts::default();
     let mut statement = connection.prepare_cached("SELECT state, count(*) FROM sessions GROUP BY state")?;
     let states = statement.query_map([], |row| {
