@@ -75,7 +75,7 @@ pub(crate) enum Command {
 
 impl Command {
     /// Whether a start, or the record of the files before a turn, ends for it, since the owner takes no command meanwhile.
-    fn ends_start(&self) -> bool {
+    pub(crate) fn ends_start(&self) -> bool {
         matches!(self, Self::Stop(_) | Self::Interrupt(_))
     }
 }

@@ -137,7 +137,9 @@ async fn own(inner: Arc<Inner>, id: SessionId, contact: Arc<Contact>, mut comman
         if let Some(error) = &failed {
             tracing::error!(%error, session = %id, "the owner of a session ended");
             if !is_closed && matches!(error, HostError::Log(_)) {
-                tokio::time::sleep(AFTER_FAILURE).await;
+                let error = error.to_string();
+                let refused = refuse(&mut commands, &contact, &error);
+                drop(tokio::time::timeout(AFTER_FAILURE, refused).await);
                 continue;
             }
         }
@@ -148,6 +150,30 @@ async fn own(inner: Arc<Inner>, id: SessionId, contact: Arc<Contact>, mut comman
         {
             owners.remove(&id);
             return;
+        }
+    }
+}
+
+/// Answers commands while the log fails, so that nobody waits for it. There is no process any more.
+async fn refuse(commands: &mut mpsc::Receiver<Command>, contact: &Contact, error: &str) {
+    let failed = || HostError::Log(error.to_owned());
+    while let Some(command) = commands.recv().await {
+        if command.ends_start() {
+            contact.stop_taken();
+        }
+        // Who asked may be gone.
+        match command {
+            Command::Interrupt(reply) => drop(reply.send(Err(failed()))),
+            Command::Ask(ask) => drop(ask.reply.send(Err(failed()))),
+            Command::Stop(reply) => {
+                let _ = reply.send(());
+            }
+            Command::Shutdown(reply) => {
+                let _ = reply.send(());
+                return;
+            }
+            // The next process begins with it.
+            Command::Apply(_) => {}
         }
     }
 }

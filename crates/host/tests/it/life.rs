@@ -423,6 +423,53 @@ async fn an_interrupt_of_a_process_that_ends_is_no_error() {
     }
 }
 
+/// While the log fails, nothing can be done. Who asks is told so, and does not wait for its end.
+#[tokio::test]
+async fn who_asks_while_the_log_fails_is_told() {
+    let place = Place::new();
+    let mut policy = place.policy();
+    let speaking = Simulated::steps(|| {
+        let steps = Steps::new().initialize().expect(Match::kind("user"));
+        let steps = steps.expect(Match::request("interrupt")).reply(json!({}));
+        steps
+            .send(json!({"type": "system", "subtype": "status"}))
+            .expect_end()
+            .exit(0)
+    });
+    policy.options = policy.options.transport(speaking);
+    let host = place.host_with(policy).await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.send(&id, user("hello", Uuid::new_v4()), "ada")
+        .await
+        .unwrap();
+    until(&mut events, |_, payload| payload["status"] == "processing").await;
+    let other = rusqlite::Connection::open(place.dir.path().join("host.db")).unwrap();
+    other
+        .execute_batch(
+            "CREATE TRIGGER fault BEFORE INSERT ON events BEGIN SELECT RAISE(FAIL, 'the disk is full'); END",
+        )
+        .unwrap();
+    // What the process says cannot be written, and ends it.
+    host.interrupt(&id).await.unwrap();
+    let begun = std::time::Instant::now();
+    let failed = loop {
+        if let Err(error) = host.interrupt(&id).await {
+            break error;
+        }
+    };
+    assert!(
+        matches!(&failed, HostError::Log(why) if why.contains("the disk is full")),
+        "{failed}"
+    );
+    host.stop(&id).await.unwrap();
+    // The owner tries again after 5 s.
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    other.execute_batch("DROP TRIGGER fault").unwrap();
+    until(&mut events, |_, payload| payload["status"] == "interrupted").await;
+    host.shutdown().await;
+}
+
 #[tokio::test]
 async fn prompts_that_wait_in_an_archived_session_are_told_and_never_begun() {
     let place = Place::new();
