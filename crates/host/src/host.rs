@@ -39,6 +39,8 @@ struct Inner {
     tasks: Mutex<JoinSet<()>>,
     /// Held while the session is looked up that was created under a key.
     keys: tokio::sync::Mutex<()>,
+    /// Held while a session is adopted, whose lease this host has until then.
+    adoptions: Arc<tokio::sync::Mutex<()>>,
     diffs: DiffTurns,
 }
 
@@ -98,6 +100,7 @@ impl SessionHost {
             closed: AtomicBool::new(false),
             tasks: Mutex::default(),
             keys: tokio::sync::Mutex::default(),
+            adoptions: Arc::default(),
             diffs: DiffTurns::default(),
         };
         let host = Self(Arc::new(inner), Arc::new(Handles(Arc::clone(&spares))));

@@ -306,6 +306,7 @@ impl SessionHost {
         cwd: Option<PathBuf>,
         actor: impl Into<String>,
     ) -> Result<SessionRecord> {
+        let turn = Arc::clone(&self.0.adoptions).lock_owned().await;
         match self.session(session).await {
             Ok(known) if known.adopted => return Ok(known),
             Ok(_) => return Err(HostError::Reused(format!("the session id {session}"))),
@@ -313,7 +314,9 @@ impl SessionHost {
             Err(error) => return Err(error),
         }
         let (shared, id) = (Arc::clone(&self.0.shared), session.clone());
-        let adoption = blocking(move || stored::adopt(&shared.policy, &id, cwd.as_deref())).await?;
+        // Whoever leaves in the middle leaves its turn when the lease is given back.
+        let adopt = move || Ok((stored::adopt(&shared.policy, &id, cwd.as_deref())?, turn));
+        let (adoption, turn) = blocking(adopt).await?;
         let Some(cwd) = adoption.cwd.to_str().map(str::to_owned) else {
             return Err(HostError::Invalid(format!(
                 "the directory {} is not UTF-8",
@@ -339,7 +342,7 @@ impl SessionHost {
             created_by: Some(actor.into()),
         };
         let adopted = self.insert(record, &json!("adopted")).await;
-        drop(adoption);
+        drop((adoption, turn));
         adopted
     }
 }

@@ -157,6 +157,29 @@ async fn what_is_stored_already_is_no_conversation_of_a_new_session() {
     }
 }
 
+/// A client that lost patience asks again while the host is at it.
+#[tokio::test]
+async fn what_is_asked_for_twice_at_once_is_done_once() {
+    let place = Place::new();
+    let host = place.host().await;
+    let id = place.session(&host).await;
+    say(&host, &id, "%say first").await;
+    let mut new = NewFork::default();
+    new.id = Some(SessionId::random());
+    let fork = || host.fork(&id, new.clone(), "ada");
+    let (one, two, three) = tokio::join!(fork(), fork(), fork());
+    let ids = [one, two, three].map(|fork| fork.unwrap().id);
+    assert!(ids.iter().all(|id| Some(id) == new.id.as_ref()));
+
+    host.archive(&id).await.unwrap();
+    host.delete(&id).await.unwrap();
+    let adopt = || host.adopt(&id, None, "ada");
+    let (one, two, three) = tokio::join!(adopt(), adopt(), adopt());
+    let created = [one, two, three].map(|adopted| adopted.unwrap().created_at);
+    assert!(created.iter().all(|at| *at == created[0]), "{created:?}");
+    host.shutdown().await;
+}
+
 /// The CLI has one name for `shop-a` and `shop/a`.
 #[tokio::test]
 async fn a_transcript_of_another_directory_with_the_same_name_is_not_shown() {
