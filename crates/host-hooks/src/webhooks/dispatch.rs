@@ -34,10 +34,12 @@ pub(super) struct Dispatcher {
     health: Health,
     /// Sessions that may have events for the webhook.
     dirty: BTreeSet<SessionId>,
-    /// The session whose message has failed last. Those after it have their turns before it is tried again.
-    failed: Option<SessionId>,
+    /// The session that had its turn last. Those after it have theirs before it has another one.
+    last: Option<SessionId>,
     /// Up to which session the log was searched for sessions with news. `None` when the search is done.
     scan: Option<Option<SessionId>>,
+    /// Whether the search begins anew when it is done. Begun anew at once, it might never come to the last sessions.
+    scan_again: bool,
     /// Sessions whose events are being delivered.
     busy: HashMap<SessionId, BusySession>,
     positions: HashMap<SessionId, u64>,
@@ -97,8 +99,9 @@ impl Dispatcher {
                 deliver,
             }),
             dirty: BTreeSet::new(),
-            failed: None,
+            last: None,
             scan: Some(None),
+            scan_again: false,
             busy: HashMap::new(),
             positions: HashMap::new(),
         }
@@ -153,14 +156,16 @@ impl Dispatcher {
 
     /// The session whose turn it is.
     fn next(&mut self) -> Option<SessionId> {
-        let after = self.failed.as_ref().and_then(|failed| {
-            let mut after = self.dirty.range((Bound::Excluded(failed), Bound::Unbounded));
+        let after = self.last.as_ref().and_then(|last| {
+            let mut after = self.dirty.range((Bound::Excluded(last), Bound::Unbounded));
             after.next().cloned()
         });
-        match after {
+        let next = match after {
             Some(session) => self.dirty.take(&session),
             None => self.dirty.pop_first(),
-        }
+        };
+        self.last = next.clone().or(self.last.take());
+        next
     }
 
     /// Looks for sessions with news, if few are known: those that fail stay known.
@@ -170,7 +175,11 @@ impl Dispatcher {
         };
         let (log, id) = (&self.job.shared.log, self.job.webhook.id);
         let found = log.behind(id, after.as_ref(), SCAN).await?;
-        self.scan = (found.len() == SCAN).then(|| found.last().cloned());
+        self.scan = if found.len() == SCAN {
+            Some(found.last().cloned())
+        } else {
+            std::mem::take(&mut self.scan_again).then_some(None)
+        };
         for session in found {
             self.session_changed(Some(session));
         }
@@ -191,7 +200,7 @@ impl Dispatcher {
 
     fn session_changed(&mut self, session: Option<SessionId>) {
         let Some(session) = session else {
-            self.scan = Some(None);
+            self.search_again();
             return;
         };
         if let Some(busy) = self.busy.get_mut(&session) {
@@ -199,7 +208,14 @@ impl Dispatcher {
         } else if self.dirty.len() < DIRTY || self.dirty.contains(&session) {
             self.dirty.insert(session);
         } else {
-            // The search begins anew when the known ones are done.
+            // It is found when some of the known ones are done.
+            self.search_again();
+        }
+    }
+
+    fn search_again(&mut self) {
+        self.scan_again = self.scan.as_ref().is_some_and(Option::is_some);
+        if !self.scan_again {
             self.scan = Some(None);
         }
     }
@@ -255,7 +271,6 @@ impl Dispatcher {
             PageEnd::Failed(error) => error,
         };
         self.dirty.insert(session.clone());
-        self.failed = Some(session.clone());
         if is_paused && !error.is_gone {
             return Ok(None);
         }

@@ -245,6 +245,54 @@ async fn a_message_that_is_never_taken_holds_back_its_own_session_alone() {
     }
 }
 
+/// Sessions that have news again each time that one of their events is delivered keep no other from its turn.
+#[tokio::test]
+async fn busy_sessions_do_not_hold_back_the_others() {
+    struct Busy {
+        receiver: Arc<Receiver>,
+        host: SessionHost,
+        sessions: Vec<outrigger::SessionId>,
+    }
+
+    impl Deliver for Busy {
+        fn deliver(&self, message: Message) -> BoxFuture<'_, Result<(), DeliveryError>> {
+            Box::pin(async move {
+                for session in &self.sessions {
+                    state(&self.host, session, "busy").await;
+                }
+                self.receiver.deliver(message).await
+            })
+        }
+    }
+
+    let rig = Rig::new();
+    let host = rig.host().await;
+    let mut sessions = [
+        rig.session(&host).await,
+        rig.session(&host).await,
+        rig.session(&host).await,
+    ];
+    // The first ones that are looked at.
+    sessions.sort();
+    let [first, second, quiet] = sessions;
+    let mut limits = limits();
+    limits.parallel = 1;
+    let hooks = Webhooks::with_clock(&host, AddressRule::public(), limits, rig.clock());
+    add(&hooks).await;
+    state(&host, &quiet, "quiet").await;
+    state(&host, &first, "busy").await;
+    let (receiver, mut attempts) = Receiver::new(|_| Answer::Taken);
+    let busy = Arc::new(Busy {
+        receiver,
+        host: host.clone(),
+        sessions: vec![first, second],
+    });
+    let running = hooks.clone();
+    let _running = tokio::spawn(async move { running.run(busy).await });
+    let states = attempts.states(500).await;
+    assert!(states.contains(&"quiet".to_owned()));
+}
+
 #[tokio::test]
 async fn an_address_is_left_alone_for_as_long_as_it_asks() {
     const ASKED: Duration = Duration::from_millis(60);
