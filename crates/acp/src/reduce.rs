@@ -160,6 +160,7 @@ impl Reducer {
     pub(crate) fn history_over(&mut self) -> Vec<ReducedStep> {
         let mut steps = Steps::default();
         self.calls.give_up(true, Status::Cancelled, &mut steps);
+        self.compactions.turn_over(&mut steps);
         self.is_history = false;
         steps.0
     }

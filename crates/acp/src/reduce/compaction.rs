@@ -13,31 +13,43 @@ pub(super) struct Compactions {
     /// The last compaction.
     id: Option<Arc<str>>,
     is_running: bool,
-    /// Whether the summary of the compaction follows.
+    /// Whether only the summary of the compaction is missing. It is reported with the end.
     awaits_summary: bool,
 }
 
 impl Compactions {
     /// The CLI reports its status.
     pub(super) fn status(&mut self, status: &CliStatus, steps: &mut Steps) {
+        let has_failed =
+            status.compact_result == Some(CompactResult::Failed) || status.compact_error.is_some();
+        if status.status == Some(StatusKind::Compacting) || has_failed {
+            self.goes_on(steps);
+        }
         if status.status == Some(StatusKind::Compacting) && !self.is_running {
             self.begin(&status.uuid, steps);
         }
-        if status.compact_result == Some(CompactResult::Failed) || status.compact_error.is_some() {
+        if has_failed {
             if !self.is_running {
                 self.begin(&status.uuid, steps);
             }
-            self.end(Status::Failed, status.compact_error.clone(), steps);
+            self.end(Status::Failed, None, status.compact_error.clone(), steps);
         }
     }
 
     /// The CLI reports the new beginning of the conversation.
     pub(super) fn boundary(&mut self, uuid: &str, steps: &mut Steps) {
+        self.goes_on(steps);
         if !self.is_running {
             self.begin(uuid, steps);
         }
-        self.end(Status::Completed, None, steps);
         self.awaits_summary = true;
+    }
+
+    /// The conversation goes on: a summary that has not come yet does not come.
+    pub(super) fn goes_on(&mut self, steps: &mut Steps) {
+        if std::mem::take(&mut self.awaits_summary) {
+            self.end(Status::Completed, None, None, steps);
+        }
     }
 
     /// Whether the next synthetic text is the summary.
@@ -47,19 +59,18 @@ impl Compactions {
 
     /// The summary that replaces the conversation.
     pub(super) fn summary(&mut self, text: &str, uuid: Option<&str>, steps: &mut Steps) {
-        if self.id.is_none() {
+        if !self.is_running {
             self.begin(uuid.unwrap_or("compaction"), steps);
-            self.is_running = false;
         }
         self.awaits_summary = false;
-        self.report(Status::Completed, Some(essence(text)), None, steps);
+        self.end(Status::Completed, Some(essence(text)), None, steps);
     }
 
     /// The turn has ended, with its compaction.
     pub(super) fn turn_over(&mut self, steps: &mut Steps) {
-        self.awaits_summary = false;
+        self.goes_on(steps);
         if self.is_running {
-            self.end(Status::Cancelled, None, steps);
+            self.end(Status::Cancelled, None, None, steps);
         }
     }
 
@@ -69,9 +80,9 @@ impl Compactions {
         self.report(Status::InProgress, None, None, steps);
     }
 
-    fn end(&mut self, status: Status, error: Option<String>, steps: &mut Steps) {
+    fn end(&mut self, status: Status, summary: Option<String>, error: Option<String>, steps: &mut Steps) {
         self.is_running = false;
-        self.report(status, None, error, steps);
+        self.report(status, summary, error, steps);
     }
 
     fn report(&self, status: Status, summary: Option<String>, error: Option<String>, steps: &mut Steps) {

@@ -123,8 +123,9 @@ impl Reducer {
                     }
                     self.streams
                         .whole(parent.as_ref(), message.as_ref(), false, &block.text, steps);
-                    if let Some(call) = &parent {
-                        self.remember(call.clone(), block.text);
+                    match &parent {
+                        Some(call) => self.remember(call.clone(), block.text),
+                        None => self.compactions.goes_on(steps),
                     }
                 }
                 ContentBlock::Thinking(block) => {

@@ -53,6 +53,11 @@ fn check_calls(steps: &[ReducedStep]) -> Result<(), TestCaseError> {
                     change.call
                 );
             }
+            ReducedStep::Event(Event::Compaction(change)) => {
+                let is_last = change.status != Status::InProgress;
+                let before = ended.insert(change.id.to_string(), is_last);
+                prop_assert_eq!(before, is_last.then_some(false), "compaction {}", change.id);
+            }
             _ => {}
         }
     }
