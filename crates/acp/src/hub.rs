@@ -1,5 +1,6 @@
 //! What the sessions and handlers of a connection share.
 
+mod openings;
 mod spare_slot;
 
 use std::collections::HashMap;
@@ -11,12 +12,14 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub(crate) use self::openings::OpeningSession;
+use self::openings::Openings;
 pub(crate) use self::spare_slot::{SpareRequest, SpareSlot, WarmSpare};
 use crate::client::gate::WriteGate;
 use crate::client::{Client, Connection, KnownAccount};
 use crate::config::Config;
 use crate::response_sender::ResponseSender;
-use crate::session::Handle;
+use crate::session::{Handle, SessionCommand};
 use crate::{children, error, mcp};
 
 /// How many sessions may be open at once. Each has a process of about 200 MB.
@@ -34,6 +37,7 @@ pub(crate) struct Hub {
     sessions: Mutex<HashMap<String, Handle>>,
     /// The locks of the sessions that requests open or end now.
     locks: Mutex<HashMap<String, Weak<AsyncMutex<()>>>>,
+    openings: Openings,
     spare: SpareSlot,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -50,6 +54,7 @@ impl Hub {
             known_auth: Arc::default(),
             sessions: Mutex::default(),
             locks: Mutex::default(),
+            openings: Openings::default(),
             spare: SpareSlot::default(),
             tasks: TaskTracker::new(),
             stop,
@@ -140,18 +145,35 @@ impl Hub {
         })
     }
 
+    /// Passes a command to its session, once it is open if a request opens it now.
+    pub(crate) fn command(&self, id: &acp::SessionId, command: SessionCommand) {
+        let Some(command) = self.openings.keep(id, command) else {
+            return;
+        };
+        match self.session(id) {
+            Ok(session) => session.command(command),
+            Err(error) => command.refuse(error),
+        }
+    }
+
+    /// Cancels the prompts of a session, or the work of a subagent of one. The session may be about to end, and what it leaves on a host
+    /// not.
+    pub(crate) fn cancel(&self, id: &acp::SessionId) {
+        self.openings.cancel(id);
+        let session = self.sessions().get(id.0.as_ref()).cloned();
+        let child = || self.child(id).map(|(session, agent)| (session, Some(agent)));
+        match session.map(|session| (session, None)).or_else(child) {
+            Some((session, agent)) => session.cancel(agent),
+            // Notifications have no answer.
+            None => tracing::debug!(session = %id.0, "a cancel for a session that is not open"),
+        }
+    }
+
     /// The session that the session of a subagent belongs to, and the subagent.
     fn child(&self, id: &acp::SessionId) -> Option<(Handle, String)> {
         let (root, agent) = children::split(&id.0)?;
         let session = self.sessions().get(root).cloned()?;
         Some((session, agent.to_owned()))
-    }
-
-    /// What a cancel with this id is for: a session, or a subagent of one. It may be about to end, and what it leaves on a host not.
-    pub(crate) fn cancelled(&self, id: &acp::SessionId) -> Option<(Handle, Option<String>)> {
-        let session = self.sessions().get(id.0.as_ref()).cloned();
-        let child = || self.child(id).map(|(session, agent)| (session, Some(agent)));
-        session.map(|session| (session, None)).or_else(child)
     }
 
     /// Waits until no other request opens or ends the session with this id. None does before the guard is dropped.

@@ -26,7 +26,7 @@ use crate::client::Client;
 use crate::config;
 use crate::error::bad;
 use crate::event::RecordedAgent;
-use crate::hub::Hub;
+use crate::hub::{Hub, OpeningSession};
 use crate::mcp;
 use crate::meta::{RawMessages, SessionMeta};
 use crate::reduce::TaskPlan;
@@ -230,7 +230,12 @@ async fn directory(parameter: &str, path: &Path) -> Result<PathBuf, Error> {
 pub(crate) fn open(hub: &Arc<Hub>, wanted: Wanted, client: Client, answer: ResponseSender<Opened>) {
     let work = Arc::clone(hub);
     let stop = hub.stop().clone();
+    let opening = match &wanted.origin {
+        Origin::Resume(id) | Origin::Load(id) => Some(OpeningSession::new(hub, id)),
+        Origin::New | Origin::Fork(..) => None,
+    };
     hub.spawn(async move {
+        let _opening = opening;
         let cancellation = answer.cancellation();
         let ready = cancellation.run_until_cancelled(prepare(&work, wanted, client.clone()));
         let ready = tokio::select! {

@@ -36,7 +36,7 @@ use crate::steer::{Steer, Steered};
 use crate::{children, error};
 
 /// How many commands may wait for a session. More are rejected.
-const COMMANDS: usize = 256;
+pub(crate) const COMMANDS: usize = 256;
 
 /// A request to the task of a session.
 pub(crate) enum SessionCommand {
@@ -93,7 +93,7 @@ impl SessionCommand {
     }
 
     /// The session is closed: prompts are cancelled, and everything else is refused.
-    fn closed(self) {
+    pub(crate) fn closed(self) {
         match self {
             Self::Prompt { answer, .. } => answer.cancel(),
             other => other.refuse(closed()),

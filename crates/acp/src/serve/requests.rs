@@ -39,22 +39,6 @@ impl Hub {
         }
     }
 
-    /// Passes a command to its session.
-    pub(super) fn command(&self, session: &acp::SessionId, command: SessionCommand) {
-        match self.session(session) {
-            Ok(session) => session.command(command),
-            Err(error) => command.refuse(error),
-        }
-    }
-
-    pub(super) fn cancel(&self, session: &acp::SessionId) {
-        match self.cancelled(session) {
-            Some((session, agent)) => session.cancel(agent),
-            // Notifications have no answer.
-            None => tracing::debug!(session = %session.0, "a cancel for a session that is not open"),
-        }
-    }
-
     pub(super) fn rewind(self: &Arc<Self>, request: Rewind, answer: ResponseSender<Rewound>) {
         if self.config.host.is_some() {
             return answer.refuse(error::not_on_host("a rewind"));

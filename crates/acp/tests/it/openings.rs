@@ -4,7 +4,7 @@ use outrigger::testing::Simulated;
 use outrigger_sim::peer::Steps;
 use serde_json::{Value, json};
 
-use crate::editor::Editor;
+use crate::editor::{Editor, said};
 use crate::plans::{cli, editor_of};
 use crate::rewind::kept;
 
@@ -49,6 +49,48 @@ async fn a_session_that_is_opened_twice_at_once_has_one_process() {
         editor.call("session/close", json!({"sessionId": session})).await;
         assert_eq!(running(&cli), 0);
     }
+    editor.leave().await;
+}
+
+/// All requests are in the pipe before the session is open. It may be open already: its process ends.
+#[tokio::test]
+async fn what_is_sent_behind_the_request_that_opens_a_session_is_for_the_session_that_it_opens() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (mut editor, _cli) = kept(home.path()).await;
+    let session = stored(&mut editor, home.path()).await;
+    let open = json!({"sessionId": session, "cwd": home.path(), "mcpServers": []});
+    let nowhere = json!({"sessionId": session, "cwd": home.path().join("missing"), "mcpServers": []});
+    for (method, params) in [
+        ("session/load", &open),
+        ("session/load", &open),
+        ("session/resume", &open),
+        // The session that is open stays so.
+        ("session/load", &nowhere),
+    ] {
+        let opening = editor.ask(method, params.clone()).await;
+        let mode = json!({"sessionId": session, "modeId": "plan"});
+        let mode = editor.ask("session/set_mode", mode).await;
+        let prompt = editor.prompt(&session, "%say behind it").await;
+        let (_, opened) = editor.until(opening).await;
+        assert_eq!(opened.get("error").is_some(), params == &nowhere, "{opened:#}");
+        let (mut lines, chosen) = editor.until(mode).await;
+        assert!(chosen.get("error").is_none(), "{chosen:#}");
+        let (more, answer) = editor.until(prompt).await;
+        lines.extend(more);
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{method}: {answer:#}");
+        assert_eq!(said(&lines), "behind it", "{lines:#?}");
+    }
+    let opening = editor.ask("session/load", open).await;
+    let prompt = editor.prompt(&session, "%say never").await;
+    editor
+        .notify("session/cancel", json!({"sessionId": session}))
+        .await;
+    let (_, answer) = editor.until(prompt).await;
+    assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer:#}");
+    let (_, opened) = editor.until(opening).await;
+    assert!(opened.get("error").is_none(), "{opened:#}");
+    let (lines, _) = editor.turn(&session, "%say next").await;
+    assert_eq!(said(&lines), "next");
     editor.leave().await;
 }
 
