@@ -367,12 +367,16 @@ impl Actor {
             self.end_cancelled().await;
         }
         let is_running = self.prompts.is_running() || self.activity.has_own();
-        if is_running {
-            self.show(|updates| updates.cancelled());
-        }
-        if self.link.is_none() {
-            // What runs in the background ends with the process.
-            self.show(|updates| updates.ended());
+        match self.link {
+            // What runs goes on there.
+            Some(_) => self.show(Updates::flush),
+            // The turn ends, and what runs in the background ends with the process.
+            None => {
+                if is_running {
+                    self.show(Updates::cancelled);
+                }
+                self.show(Updates::ended);
+            }
         }
         self.end_rewind();
         for ended in self.prompts.take_all() {

@@ -696,6 +696,29 @@ async fn a_cancel_ends_the_turn_and_a_leave_does_not() {
     next.leave().await;
 }
 
+/// What a closed session leaves on the host goes on there, so nothing is said of its end.
+#[tokio::test]
+async fn a_close_does_not_end_the_calls_of_a_turn_that_goes_on() {
+    let hosted = Hosted::simulated().await;
+    let mut editor = hosted.editor().await;
+    let (session, _) = editor.open(&hosted.root).await;
+    let prompt = editor.prompt(&session, &format!("{BASH}\n%say done")).await;
+    editor.wait_for(is_question).await;
+    let closing = editor.ask("session/close", json!({"sessionId": session})).await;
+    let (lines, _) = editor.until(closing).await;
+    let (_, answer) = editor.until(prompt).await;
+    assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer}");
+    let told = conversation(&lines);
+    let states: Vec<&str> = told.iter().map(|told| &*told.2).collect();
+    assert_eq!(states, ["pending"], "{lines:#?}");
+    let replayed = load(&mut editor, &session, &hosted.root).await;
+    assert_eq!(conversation(&replayed).last(), told.last());
+    let asked = editor.wait_for(is_question).await;
+    editor.reply(&asked, option("allow-once")).await;
+    until_said(&mut editor, "done").await;
+    editor.leave().await;
+}
+
 /// All that the editor sends is in the pipe before the agent reads any of it.
 #[tokio::test]
 async fn what_an_editor_cancels_before_it_leaves_ends() {
