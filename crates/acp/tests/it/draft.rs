@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use outrigger::testing::Simulated;
+use outrigger::testing::sim::script::Script;
 use outrigger_acp::{Config, Protocol};
 use outrigger_sim::peer;
 use serde_json::{Value, json};
@@ -354,6 +355,34 @@ async fn prompts_wait_their_turn_and_one_can_be_taken_back_until_then() {
     assert_eq!(refused["error"]["code"], -32800);
     assert_eq!(states(&lines), ["running", "idle", "running", "idle"]);
     assert_eq!(said(&lines), "slowlythen");
+    editor.leave().await;
+}
+
+/// What was said before it may be held back for a moment.
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_joins_a_turn_comes_behind_what_was_said_before_it() {
+    // Nothing is shown of this call, so nothing else sends the words.
+    let script = "prompts:
+  - prompt: go
+    steps: [{pace: {chunk: 3, every: 2ms}}, {say: held words}, {call: {tool: TaskList, input: {}, result: none}}, {say: on}]
+";
+    let cli = Simulated::script(Script::from_yaml(script).unwrap());
+    let mut editor = Editor::of(&cli);
+    meet(&mut editor, &json!({})).await;
+    let home = tempfile::tempdir().unwrap();
+    let session = opened(&mut editor, home.path()).await;
+    editor.prompt(&session, "go").await;
+    editor
+        .wait_for(|line| line["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
+        .await;
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "joins"}],
+        "_meta": {"claudeCode": {"delivery": "steer"}}});
+    editor.ask("session/prompt", params).await;
+    let lines = idle(&mut editor).await;
+    laws(&lines);
+    let echo = |line: &Value| line["params"]["update"]["content"][0]["text"] == "joins";
+    let joined = lines.iter().position(echo).expect("the prompt joins the turn");
+    assert_eq!(said(&lines[..joined]), "held words", "{lines:#?}");
     editor.leave().await;
 }
 
