@@ -214,8 +214,16 @@ impl Wire {
                             requests.write_all(&chunk[..length]).await?;
                         }
                     };
+                    let asked = async {
+                        let passed: std::io::Result<()> = pass_on.await;
+                        if passed.is_ok() {
+                            std::future::pending::<()>().await;
+                        }
+                    };
+                    // A host that closes its end closes the connection.
                     tokio::select! {
-                        _ = async { tokio::join!(pass_on, tokio::io::copy(&mut replies, &mut write)) } => {}
+                        _ = tokio::io::copy(&mut replies, &mut write) => {}
+                        () = asked => {}
                         _ = cuts.changed() => {}
                     }
                 });
