@@ -19,15 +19,29 @@ use crate::permissions::{
 };
 use crate::token::TokenRequest;
 
+/// The tool by which the model enters plan mode, without a request.
+const ENTER_PLAN: &str = "EnterPlanMode";
+
 impl Handlers {
+    /// Whether somebody decides about plans, or about calls in plan mode.
+    pub(super) fn decides_in_plan_mode(&self) -> bool {
+        self.permissions_set || self.plans.is_some() || self.plans_first.is_some()
+    }
+
     /// The callbacks that the launch has to announce.
     pub(crate) fn announced(&self, mut options: Options, asks_host: bool) -> Options {
-        if asks_host
-            && !self.answers_questions()
-            && !options.disallowed_tools.iter().any(|tool| tool == QUESTION)
-        {
-            // A question that nobody answers reads like consent to the model.
-            options.disallowed_tools.push(QUESTION.to_owned());
+        let mut take = |tool: &str| {
+            if !options.disallowed_tools.iter().any(|other| other == tool) {
+                options.disallowed_tools.push(tool.to_owned());
+            }
+        };
+        // A question that nobody answers reads like consent to the model.
+        if asks_host && !self.answers_questions() {
+            take(QUESTION);
+        }
+        // Nobody would approve its plan, and in plan mode the CLI has a classifier allow what nobody decides about.
+        if asks_host && !self.decides_in_plan_mode() {
+            take(ENTER_PLAN);
         }
         if self.oauth_token.is_some() {
             options = options.env("CLAUDE_CODE_SDK_HAS_OAUTH_REFRESH", "1");

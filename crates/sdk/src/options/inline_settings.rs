@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use outrigger_protocol::RawJson;
-use outrigger_protocol::shared::{JsonObject, SettingSource};
+use outrigger_protocol::shared::{JsonObject, PermissionMode, SettingSource};
 use serde_json::{Error, Value};
 
 use super::routes::unwritable;
@@ -66,10 +66,11 @@ pub(crate) fn placed(settings: &JsonObject, place: &SettingsPlace) -> Result<Jso
 const AUTO_IN_PLAN: &str = "useAutoModeDuringPlan";
 
 impl Options {
-    /// Whether the permission handler decides in plan mode, too: if there is one. A session that begins with
-    /// the classifier may leave it. Any `--settings` make the CLI write a file, so a session without a handler gets none for this.
+    /// Whether calls in plan mode are decided as in any other: if somebody decides about them or about plans, since a session that begins
+    /// with the classifier may leave it; and if the session begins in plan mode. Other sessions have no way into it, and get no settings
+    /// for this: any `--settings` make the CLI write a file.
     pub(crate) fn plans_are_asked_about(&self) -> bool {
-        self.hosting.handlers.permissions_set
+        self.hosting.handlers.decides_in_plan_mode() || self.permission_mode == Some(PermissionMode::Plan)
     }
 
     /// The settings with plan mode as [`plans_are_asked_about`](Self::plans_are_asked_about) says, unless they say it themselves.

@@ -47,6 +47,24 @@ async fn plan_mode_takes_no_call_from_the_handler() {
     assert_eq!((did[1].0, did[2].0), (Did::Asked, Did::Asked), "{did:?}");
 }
 
+/// Nor does it take what would be refused in a session without a handler: no classifier allows it.
+#[tokio::test(flavor = "multi_thread")]
+async fn plan_mode_allows_nothing_where_nobody_decides() {
+    let place = Place::new().await;
+    let calls = [
+        ("EnterPlanMode", json!({})),
+        read(&place.at("out/secret")),
+        bash("touch made"),
+    ];
+    let did = made(place.rig.options(), &calls).await;
+    assert_eq!(did[0].0, Did::Refused, "{did:?}");
+    let in_plan = place.rig.options().permission_mode(PermissionMode::Plan);
+    for did in [did, made(in_plan, &calls).await] {
+        assert_eq!((did[1].0, did[2].0), (Did::Asked, Did::Asked), "{did:?}");
+        assert!(!place.rig.sandbox().project().join("made").exists(), "{did:?}");
+    }
+}
+
 fn repository(directory: &Path) {
     let commit = ["commit", "-q", "--allow-empty", "-m", "x"];
     for arguments in [&["init", "-q"][..], &commit[..]] {
