@@ -119,6 +119,16 @@ fn the_words_of_the_cli() {
     ] {
         assert_eq!(exited(1, said), cause, "{said}");
     }
+    // What was to start the CLI says this of it, if the CLI itself said nothing before.
+    for (code, cause) in [(126, Cause::NotExecutable), (127, Cause::BinaryMissing)] {
+        assert_eq!(exited(code, "sh: 3: claude: not found"), cause);
+        let spoken = Evidence {
+            exit: Some(Exit::with_code(code)),
+            has_spoken: true,
+            ..Evidence::default()
+        };
+        assert_eq!(Cause::of_end(&spoken), Cause::Unexplained);
+    }
     // Of a CLI that ended well, words explain nothing.
     assert_eq!(exited(0, "error: unknown option '--x'"), Cause::Unexplained);
 }

@@ -519,6 +519,7 @@ impl Supervisor {
         secrets.append(&mut driver.secrets);
         let stderr_tail = self.tail.text(&secrets);
         let mid_turn = driver.core().is_mid_turn();
+        let last_frames = driver.core().recent();
         let mut cause = Cause::of_end(&Evidence {
             exit,
             stderr: &stderr_tail,
@@ -526,6 +527,7 @@ impl Supervisor {
             by_us: reason.is_some() || stage >= EndStage::Terminated,
             killed_by_us: stage == EndStage::Killed,
             mid_turn,
+            has_spoken: !last_frames.is_empty(),
             oom_killed,
         });
         if lease.as_ref().is_some_and(|lease| lease.holder().is_some()) {
@@ -542,7 +544,7 @@ impl Supervisor {
             reason,
             stalled: stalled.map(|stall| stall.phase),
             lease,
-            last_frames: driver.core().recent(),
+            last_frames,
             mid_turn,
         }));
         // It ends once.

@@ -30,6 +30,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) killed_by_us: bool,
     /// Whether a turn ran or a prompt waited.
     pub(crate) mid_turn: bool,
+    /// Whether the CLI wrote a frame.
+    pub(crate) has_spoken: bool,
     /// Whether the system killed something for lack of memory where the process ran; `None` if that cannot be told.
     pub(crate) oom_killed: Option<bool>,
 }
@@ -84,7 +86,12 @@ impl Cause {
             None if exit.success() => Self::Unexplained,
             None => from_words(WORDS, evidence.stderr)
                 .or_else(|| evidence.last_error.map(Self::of_failed))
-                .unwrap_or(Self::Unexplained),
+                .unwrap_or(match exit.code {
+                    // How a shell, `env`, `docker` and `ssh` say that what they were to start is not there, or cannot be started.
+                    Some(126) if !evidence.has_spoken => Self::NotExecutable,
+                    Some(127) if !evidence.has_spoken => Self::BinaryMissing,
+                    _ => Self::Unexplained,
+                }),
         }
     }
 
