@@ -1,7 +1,7 @@
 //! From the words of the command line to what is asked for: with the profile of the configuration file, and tips for mistakes.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -63,14 +63,11 @@ fn read(words: Vec<OsString>) -> Result<Cli, NoCommand> {
 
 /// Says what is wrong, or what was asked for, and makes the exit status.
 fn print_error(error: &clap::Error) -> ExitCode {
-    let written = error.print();
+    let written = error.print().and_then(|()| io::stdout().flush());
     if error.use_stderr() {
         return ExitCode::from(Status::Usage as u8);
     }
-    match written {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(Status::BrokenPipe as u8),
-        _ => ExitCode::from(Status::Success as u8),
-    }
+    words::report(written.map(|()| Status::Success).map_err(Into::into))
 }
 
 /// Names the subcommand that was meant. clap compares by the letters that stand about the same place, of which a short word with two

@@ -82,6 +82,24 @@ fn a_closed_pipe_has_one_status_and_no_words() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_full_disk_does_not_take_is_no_success() {
+    for args in [
+        &["--help"][..],
+        &["--version"],
+        &["help", "run"],
+        &["completions", "bash"],
+        &["settings", "keys"],
+    ] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let ended = outrigger(args).stdout(full).output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{args:?}: {said}");
+        assert!(said.contains("No space left"), "{args:?}: {said}");
+    }
+}
+
 #[test]
 fn a_closed_standard_error_changes_no_status() {
     let place = Place::new();

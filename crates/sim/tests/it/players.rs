@@ -723,6 +723,12 @@ fn what_cannot_be_run_is_refused() {
         assert_eq!(output.status.code(), Some(0));
         let begin = format!("outrigger-sim {name}: ");
         assert!(String::from_utf8_lossy(&output.stdout).starts_with(&begin));
+        #[cfg(target_os = "linux")]
+        {
+            let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+            let mut help = command(place.path(), &[name, "--help"], &[]);
+            assert_eq!(help.stdout(full).status().unwrap().code(), Some(1));
+        }
     }
 }
 

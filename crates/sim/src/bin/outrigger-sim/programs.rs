@@ -116,8 +116,8 @@ struct ConformLine {
 pub(crate) fn read<L: clap::Parser>(arguments: impl Iterator<Item = OsString>) -> Result<L, ExitCode> {
     let line = L::try_parse_from(std::iter::once(OsString::new()).chain(arguments));
     line.map_err(|error| {
-        let _ = error.print();
-        ExitCode::from(error.exit_code() as u8)
+        let printed = error.print().and_then(|()| std::io::stdout().flush());
+        ExitCode::from((error.exit_code() as u8).max(printed.is_err().into()))
     })
 }
 
