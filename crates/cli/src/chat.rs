@@ -119,7 +119,7 @@ struct Chat {
     turn: Option<Turn>,
     /// How often Ctrl-C was pressed since the last line or turn.
     interrupts: u32,
-    /// Of the last turn that failed, for input that nobody types.
+    /// The status of the last turn that failed, for input that nobody types.
     status: Status,
     /// The line of such input that is no text, at which it ends.
     refused: Option<u64>,

@@ -63,7 +63,7 @@ pub(crate) struct Args {
 /// How the server ended.
 enum End {
     Own(Status),
-    /// With the status of the command.
+    /// The status of the command.
     Command(u8),
 }
 

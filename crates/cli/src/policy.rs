@@ -54,7 +54,7 @@ impl Wrong {
     fn of_policy(text: &str, error: &PolicyError) -> Self {
         let line = match error {
             PolicyError::Rule { error, .. } => {
-                // As it stands between quotes, in either format.
+                // The rule as it stands between quotes, in either format.
                 let written = serde_json::to_string(error.rule()).unwrap_or_default();
                 let written = written.trim_matches('"');
                 text.lines()

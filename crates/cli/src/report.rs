@@ -17,9 +17,9 @@ pub(crate) struct Report {
     cause: Option<&'static str>,
     is_success: bool,
     session_id: Option<String>,
-    /// Of the whole run.
+    /// The cost of the whole run.
     cost_usd: f64,
-    /// From the prompt to the end of the run.
+    /// The time from the prompt to the end of the run.
     duration_ms: u64,
     /// Agentic turns of the prompt's own turn.
     num_turns: Option<u64>,
@@ -71,7 +71,7 @@ struct FollowUp {
 }
 
 impl Report {
-    /// Of a run that is over.
+    /// Reports a run that is over.
     pub(crate) fn new(session: &Session, outcome: &Outcome, follow_ups: &[Outcome], took: Duration) -> Self {
         let used = session.usage();
         let turns = || std::iter::once(outcome).chain(follow_ups);

@@ -224,7 +224,7 @@ pub struct ApprovalFilter {
     pub session: Option<String>,
     /// Only approvals after this number: `next` of the page before.
     pub after: Option<u64>,
-    /// So many at most; as many as the host gives at once if unset.
+    /// How many approvals at most; as many as the host gives at once if unset.
     pub limit: Option<usize>,
 }
 
@@ -237,7 +237,7 @@ impl ApprovalFilter {
         }
     }
 
-    /// Of this session only.
+    /// Asks for the approvals of this session only.
     pub fn of_session(mut self, session: impl Into<String>) -> Self {
         self.session = Some(session.into());
         self

@@ -26,7 +26,7 @@ pub(crate) fn resumable() -> ArgValueCompleter {
     })
 }
 
-/// With the time of the last word and the title as their help.
+/// The ids that begin so, with the time of the last word and the title as their help.
 fn ids(begin: &OsStr, dir: Option<PathBuf>) -> Vec<CompletionCandidate> {
     let Some(begin) = begin.to_str() else {
         return Vec::new();

@@ -162,7 +162,7 @@ fn unknown(setting: &Setting, command: &Command) -> Problem {
 /// Whether a flag can have a value of this kind.
 ///
 /// # Errors
-/// With the kind that it has to be.
+/// The kind that the value has to be of.
 fn fits(arg: &Arg, value: &Value) -> Result<(), &'static str> {
     let is = |of: TypeId| arg.get_value_parser().type_id() == of;
     let is_number = is(TypeId::of::<u64>()) || is(TypeId::of::<f64>()) || is(TypeId::of::<usize>());

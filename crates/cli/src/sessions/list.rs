@@ -49,7 +49,7 @@ pub(super) struct List {
     /// Leave out sessions that programs and daemons ran.
     #[arg(long, help_heading = "Filters")]
     no_programmatic: bool,
-    /// In which order.
+    /// The order of the list.
     #[arg(long, value_enum, default_value = "modified")]
     sort: ListSort,
     /// At most this many; 0 is all.

@@ -25,7 +25,7 @@ use crate::time::{self, minute};
 pub(super) struct Find {
     /// The text. An empty one fits everywhere, so that the filters choose alone.
     text: String,
-    /// In the sessions of the project at this directory instead.
+    /// Search the sessions of the project at this directory instead.
     #[arg(long, value_name = "DIR", conflicts_with = "all")]
     dir: Option<PathBuf>,
     /// Search the sessions of all projects.
@@ -37,7 +37,7 @@ pub(super) struct Find {
     /// Upper and lower case differ.
     #[arg(long)]
     case_sensitive: bool,
-    /// In what subagents said, too.
+    /// Search what subagents said, too.
     #[arg(long)]
     subagents: bool,
     /// Only sessions that called this tool.

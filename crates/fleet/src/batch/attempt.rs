@@ -261,9 +261,9 @@ impl Attempts {
 struct Course<'a> {
     job: &'a BatchJob,
     shared: &'a Attempts,
-    /// In all runs.
+    /// The tries in all runs.
     tries: u32,
-    /// In this run.
+    /// The tries that failed in this run.
     failed: u32,
     spent: Amount,
     session: Option<SessionId>,

@@ -66,7 +66,7 @@ impl Prices {
 /// The requests of a turn, and their tokens.
 #[derive(Debug, Default)]
 pub(super) struct Estimate {
-    /// By the id of the message, since each of its blocks repeats its usage.
+    /// The requests by the id of their message, since each of its blocks repeats its usage.
     requests: HashMap<String, SeenRequest>,
     /// The message that is written in the main conversation, and in that of each subagent.
     open: HashMap<Option<String>, String>,
@@ -76,7 +76,7 @@ pub(super) struct Estimate {
 #[derive(Debug, Default)]
 struct SeenRequest {
     model: String,
-    /// As the newest block has it.
+    /// What the newest block reports.
     usage: Usage,
     /// The bytes of its text, its thinking and the inputs of its calls.
     written: u64,

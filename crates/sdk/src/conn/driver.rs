@@ -63,9 +63,9 @@ impl CallbackWork {
 /// Observers of everything that happens, called under the driver's lock.
 #[derive(Default)]
 struct Observers {
-    /// For as long as others keep them.
+    /// Observers for as long as others keep them.
     weak: Vec<Weak<dyn Observer>>,
-    /// To the end of the session.
+    /// Observers to the end of the session.
     kept: Vec<Arc<dyn Observer>>,
 }
 
@@ -98,7 +98,7 @@ struct EarlyTurn {
 }
 
 impl EarlyTurn {
-    /// With this frame; `None` if that is too much.
+    /// Adds this frame; `None` if that is too much.
     fn with(mut self, frame: &Frame) -> Option<Self> {
         self.bytes += frame.bytes().len();
         self.items.push(LaneItem::Frame(frame.clone()));
@@ -122,7 +122,7 @@ pub(super) struct Driver {
     init: watch::Sender<Option<Frame>>,
     /// The mirror, if there is a store.
     mirror: Option<Arc<dyn Mirroring>>,
-    /// For `revive`.
+    /// What `revive` has to repeat.
     changes: Changes,
     /// Secrets that the process got after its start.
     pub(super) secrets: Vec<String>,

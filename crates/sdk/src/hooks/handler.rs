@@ -103,9 +103,9 @@ pub(super) type HookFn<T> =
 /// How a call is answered.
 #[derive(Clone)]
 pub(super) enum HookCall {
-    /// With the output, for which the CLI waits.
+    /// The hook answers with its output, for which the CLI waits.
     Answer(HookFn<RawJson>),
-    /// At once; the hook runs in the background.
+    /// The CLI is answered at once; the hook runs in the background.
     Background(HookFn<()>),
 }
 

@@ -84,7 +84,7 @@ pub(crate) struct ServerReadiness {
 }
 
 impl ServerReadiness {
-    /// Of the servers of these names, or of all.
+    /// The readiness of the servers of these names, or of all.
     fn of(names: &[String], statuses: Vec<McpServerStatus>) -> Self {
         let mut standing = Self {
             ready: Vec::new(),

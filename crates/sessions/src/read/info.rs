@@ -52,7 +52,7 @@ pub struct SessionInfo {
 }
 
 impl SessionInfo {
-    /// Of a session of which nothing else is known.
+    /// Describes a session of which nothing else is known.
     pub(crate) fn bare(session_id: SessionId, last_modified: u64) -> Self {
         Self {
             session_id,

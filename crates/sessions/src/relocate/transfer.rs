@@ -263,7 +263,7 @@ impl TransferChange<'_> {
 /// The files created so far, which are removed if the rest fails.
 #[derive(Debug, Default)]
 pub(crate) struct Created {
-    /// With all that is in it.
+    /// Files and directories that are removed with all that is in them.
     own: Vec<PathBuf>,
     /// Directories that others may use by now, those above others first.
     dirs: Vec<PathBuf>,

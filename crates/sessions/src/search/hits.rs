@@ -58,7 +58,7 @@ struct SessionToSearch<'s> {
     hits: SyncSender<Result<Hit>>,
 }
 
-/// For the observer of the progress.
+/// Tells the observer of the progress.
 struct ProgressObserver {
     meter: SharedMeter,
     /// How much there is to read for each job.

@@ -98,7 +98,7 @@ impl Sieve {
         Self { quick }
     }
 
-    /// By a run of ASCII in the needle.
+    /// Searches by a run of ASCII in the needle.
     fn ascii(needle: &Needle) -> Option<Quick> {
         let is_fit = |c: char| c.is_ascii() && is_plain(c);
         let runs = needle.text.split(|c| !is_fit(c)).filter(|run| !run.is_empty());
@@ -130,7 +130,7 @@ impl Sieve {
         Quick::new(writings, escapes, Some((run.to_vec(), at)), needle.ignores_case)
     }
 
-    /// By other characters.
+    /// Searches by other characters.
     fn other(needle: &Needle) -> Option<Quick> {
         let is_fit = |c: char| !c.is_ascii() && is_plain(c);
         let runs = needle.text.split(|c| !is_fit(c));

@@ -26,7 +26,7 @@ pub(super) struct SearchPlan {
     search: Search,
     needle: Needle,
     sieve: Sieve,
-    /// For the calls of a tool, and those for a file.
+    /// Sieves for the calls of a tool, and for those for a file.
     tool: Option<Sieve>,
     file: Option<Sieve>,
     /// Milliseconds since 1970.

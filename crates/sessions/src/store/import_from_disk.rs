@@ -143,7 +143,7 @@ struct OpenTranscript {
 }
 
 impl Batches {
-    /// Of the transcript `file` and what belongs to it.
+    /// The batches of the transcript `file` and what belongs to it.
     ///
     /// # Errors
     /// When `file` is no transcript by its name or can't be opened, or its directory can't be read.

@@ -68,7 +68,7 @@ struct Linked {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PlannedKind {
     Plain,
-    /// Of which only the link is followed.
+    /// A record of which only the link is followed.
     Progress,
     Boundary,
     Summary,

@@ -57,7 +57,7 @@ impl Cassette {
         self.events.push(Event {
             at,
             what: What::Exit {
-                // As the CLI does, whose exit code repeats its last result.
+                // The exit code of the CLI repeats its last result.
                 code: Some(i32::from(ends_badly)),
                 signal: None,
             },

@@ -197,7 +197,7 @@ impl Needle {
     }
 }
 
-/// As the CLI names directories after a working directory.
+/// The name that the CLI gives to the directory of a working directory.
 fn slug(path: &str) -> String {
     path.chars()
         .map(|char| if char.is_ascii_alphanumeric() { char } else { '-' })

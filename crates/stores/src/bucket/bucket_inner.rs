@@ -21,7 +21,7 @@ use crate::unsure::UnsureAppends;
 /// The most sessions of which heads and uuids are remembered; with more, the others are read again.
 const MAX_KNOWN: usize = 64;
 
-/// For how many sessions a list remembers what it has read.
+/// How many sessions a list remembers what it has read of.
 const MAX_LISTED: usize = 4096;
 
 /// How long a call tries again when others write to the same session.

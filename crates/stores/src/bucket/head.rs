@@ -14,7 +14,7 @@ const FORMAT: u32 = 1;
 /// How many of its last writers a head remembers, so that a writer whose reply was lost can find out whether its write succeeded.
 const WRITERS: usize = 32;
 
-/// Of how many appends to a transcript the head has the names.
+/// How many appends to a transcript the head names.
 const APPENDS: usize = 4;
 
 /// How many parts of one tier become one of the next.
@@ -316,7 +316,7 @@ mod tests {
         }
         assert_eq!(head.has(&write), None);
         assert_eq!(instead.has(&write), None);
-        // Of one who began later it is known.
+        // For a writer who began later it is known.
         let mut late = instead.clone();
         let mine = late.advance("me", 2);
         assert_eq!(late.has(&mine), Some(true));

@@ -162,7 +162,7 @@ impl Server {
         }
     }
 
-    /// In a cluster to the one node that the first of them is for.
+    /// Sends both, in a cluster to the one node that the first of them is for.
     async fn send_both(&self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
         match self.link.clone() {
             RedisConnection::One(mut link) => link.req_packed_commands(pipeline, 0, 2).await,

@@ -33,7 +33,7 @@ enum FieldKind {
         choices: Vec<FieldOption>,
         several: bool,
     },
-    /// Of a type that forms should not have; it is typed as JSON.
+    /// A field of a type that forms should not have; it is typed as JSON.
     Json,
 }
 

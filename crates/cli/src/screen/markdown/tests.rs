@@ -34,7 +34,7 @@ fn main() {
 The end &#27;[2J is near.
 ";
 
-/// Without the colours that are ours.
+/// The text without our colours.
 fn bare(text: &str) -> String {
     let mut bare = String::new();
     let mut rest = text;

@@ -16,7 +16,7 @@ use crate::phase::{Phase, Stall};
 pub(crate) struct Patience {
     pub(crate) first_token: Option<Duration>,
     pub(crate) between_events: Option<Duration>,
-    /// For a turn in all, whatever it waits for.
+    /// The time for a turn in all, whatever it waits for.
     pub(crate) turn: Option<Duration>,
 }
 

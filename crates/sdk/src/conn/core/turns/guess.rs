@@ -14,9 +14,9 @@ pub(super) struct Unsure {
     pub(super) number: u64,
     /// The frames of the turn, the result among them.
     pub(super) frames: Vec<Frame>,
-    /// To the prompt.
+    /// The outcome if the turn answers the prompt.
     pub(super) theirs: Outcome,
-    /// As ambient.
+    /// The outcome if the turn is ambient.
     pub(super) nobodys: Outcome,
 }
 
