@@ -45,7 +45,8 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     // A session that would not start decides nothing.
     let checked = options.check();
     checked.map_err(|error| usage(reworded(&error.to_string(), words::flag)))?;
-    let explanation = options.explain(&args.tool, &input).to_string();
+    let explanation = options.explain(&args.tool, &input);
+    let explanation = reworded(&explanation.to_string(), words::flag);
     let mut stdout = io::stdout().lock();
     if stdout.is_terminal() {
         write!(stdout, "{}", plain(&explanation))?;

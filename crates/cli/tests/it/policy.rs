@@ -214,6 +214,14 @@ fn who_would_decide_is_explained() {
     ] {
         assert!(text.contains(says), "{says}: {text}");
     }
+    // In the words of the command line.
+    let flags = ["Bash", &input, "--deny", "Bash(touch *)"];
+    assert!(
+        explain(&flags).0.contains("refused by --deny: "),
+        "{:?}",
+        explain(&flags)
+    );
+    assert!(text.contains("perhaps decided by --permission-mode: "), "{text}");
     let (_, code) = explain(&["Bash", "rm x"]);
     assert_eq!(code, 2);
     // With such a rule no session starts.
