@@ -457,6 +457,7 @@ impl Owner {
                 () = tokio::time::sleep_until(expires.unwrap_or(measure_at)), if expires.is_some() => Woke::Expire,
                 () = tokio::time::sleep_until(measure_at), if is_measured => Woke::Measure,
                 () = contact.release.notified() => Woke::MakeRoom,
+                () = tokio::time::sleep(idle_left), if is_idle => Woke::Release,
             }
         };
         let mut urgent = std::pin::pin!(urgent);
@@ -477,7 +478,6 @@ impl Owner {
             Some(asked) = self.hooks.1.recv() => Woke::Hook(asked),
             () = tokio::time::sleep_until(offered.unwrap_or(measure_at)), if offered.is_some() => Woke::NotAsked,
             () = at_rest => Woke::AtRest,
-            () = tokio::time::sleep(idle_left), if is_idle => Woke::Release,
         }
     }
 

@@ -548,11 +548,17 @@ async fn an_agent_in_the_background_is_work_until_it_has_reported() {
     }
 }
 
-/// A CLI that begins to write a line again and again when it gets a prompt, until it is killed.
-fn without_end(line: &'static str) -> Simulated {
+/// A CLI that begins to write a line again and again when it gets a prompt, until it is killed. If the prompt is given, its turn ends first.
+fn without_end(line: &'static str, ends: Option<Uuid>) -> Simulated {
     const BEGINS: &str = "it begins";
     Simulated::start(move |_, _| {
-        let steps = Steps::new().initialize().expect(Match::kind("user"));
+        let mut steps = Steps::new().initialize().expect(Match::kind("user"));
+        if let Some(prompt) = ends {
+            steps = steps.send(json!({"type": "result", "subtype": "success", "is_error": false, "duration_ms": 1,
+                "duration_api_ms": 1, "num_turns": 1, "result": "done", "total_cost_usd": 0.0, "usage": {}, "modelUsage": {},
+                "permission_denials": [], "uuid": Uuid::new_v4(), "stop_reason": "end_turn", "user_message_uuid": prompt,
+                "user_message_uuids": [prompt]}));
+        }
         let steps = steps
             .send(json!({"type": "system", "subtype": BEGINS}))
             .expect_end();
@@ -589,7 +595,7 @@ async fn a_process_that_writes_without_end_is_stopped_all_the_same() {
     ] {
         let place = Place::new();
         let mut policy = place.policy();
-        policy.options = policy.options.transport(without_end(line));
+        policy.options = policy.options.transport(without_end(line, None));
         policy.max_processes = 1;
         let host = place.host_with(policy).await;
         let id = place.session(&host).await;
@@ -649,6 +655,25 @@ async fn a_start_ends_the_process_that_was_idle_for_longest_and_no_other() {
         .collect();
     assert_eq!(ended, [true, false, false, false]);
     host.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_writes_without_end_and_does_nothing_is_idle() {
+    let place = Place::new();
+    let prompt = Uuid::new_v4();
+    let mut policy = place.policy();
+    let writes = without_end("{\"type\":\"keep_alive\"}\n", Some(prompt));
+    policy.options = policy.options.transport(writes);
+    policy.idle = Duration::from_millis(50);
+    let host = place.host_with(policy).await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.send(&id, user("hello", prompt), "ada").await.unwrap();
+    until(&mut events, |event, payload| {
+        event.kind == "process_exited" && payload["reason"] == "released"
+    })
+    .await;
+    tokio::time::timeout(PATIENCE, host.shutdown()).await.unwrap();
 }
 
 #[tokio::test]
