@@ -169,6 +169,8 @@ struct RunningProcess {
     turn: Option<oneshot::Receiver<TurnEnd>>,
     /// The turn of a call that waited, until it is taken up.
     ambient: Option<Ambient>,
+    /// Gives that turn what was granted, once the process goes on with it.
+    goes_on: Option<oneshot::Sender<Granted>>,
     /// Whether the process can ask about a call that an earlier process left open.
     may_ask: bool,
     /// What clients asked of the process.
@@ -178,8 +180,26 @@ struct RunningProcess {
     place: Place,
 }
 
-/// How a turn ended: with the call that it left open, if it did; or with an error, and whether the process has ended.
-type TurnEnd = Result<Option<String>, (String, bool)>;
+/// How a turn ended: with the call that it left open, if it did; or with an error, and what has become of the process.
+type TurnEnd = Result<Option<String>, (String, AfterTurn)>;
+
+/// What a turn that failed leaves of its process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AfterTurn {
+    Running,
+    Ended,
+    /// The turn exceeded the budget, and could not be interrupted.
+    Killed,
+}
+
+impl AfterTurn {
+    fn of(error: &outrigger::Error) -> Self {
+        match error.end() {
+            Some(_) => Self::Ended,
+            None => Self::Running,
+        }
+    }
+}
 
 /// What became of a request of a client, or of a change that clients may make.
 struct ControlResult {
@@ -372,7 +392,6 @@ impl Owner {
                 Woke::ForPeople(request) => self.ask_people(request).await?,
                 Woke::Hook(asked) => self.hook(asked).await?,
                 Woke::NotAsked => {
-                    self.offered_until = None;
                     let why = "the process did not ask about the call";
                     self.feed(Input::Dropped(why), Vec::new()).await?;
                 }
@@ -519,7 +538,7 @@ impl Owner {
                     CoreEffect::Enter(state) => steps.push(Write::Enter(state)),
                     CoreEffect::Apply => steps.extend(self.call.as_ref().map(|call| Write::Applied(call.id))),
                     CoreEffect::GiveUp(why) => {
-                        self.offered_until = None;
+                        self.give_back();
                         steps.extend(self.call.take().map(|call| Write::GiveUp {
                             id: call.id,
                             reason: why.to_owned(),
@@ -799,13 +818,14 @@ impl Owner {
         let (Some(running), Some(payload)) = (&mut self.running, self.prompts.remove(&id)) else {
             return Ok(None);
         };
-        let told = |error: outrigger::Error| (error.to_string(), error.end().is_some());
+        let told = |error: outrigger::Error| (error.to_string(), AfterTurn::of(&error));
         // It is sent before the owner does anything else, so that what a client asks for next is about this turn.
         let turn = match wire::prompt(&payload, id) {
             Ok(prompt) => running.session.prompt(prompt).await.map_err(told),
-            Err(error) => Err((error.to_string(), false)),
+            Err(error) => Err((error.to_string(), AfterTurn::Running)),
         };
         let Granted { pass, reservation } = std::mem::take(&mut self.granted);
+        let session = running.session.clone();
         let turn = async move {
             let mut turn = turn?;
             let reservation = reservation.take();
@@ -820,9 +840,19 @@ impl Owner {
             if let Some(reservation) = reservation {
                 turn = turn.reservation(reservation);
             }
-            let outcome = turn.outcome().await.map_err(told)?;
+            let outcome = match turn.outcome().await {
+                // The turn cannot be interrupted, and would spend on.
+                Err(error) => match turn.exhausted() {
+                    Some(exhausted) if error.end().is_none() => {
+                        drop(session.kill().await);
+                        return Err((exhausted.to_string(), AfterTurn::Killed));
+                    }
+                    _ => return Err(told(error)),
+                },
+                Ok(outcome) => outcome,
+            };
             match turn.exhausted() {
-                Some(exhausted) => Err((exhausted.to_string(), false)),
+                Some(exhausted) => Err((exhausted.to_string(), AfterTurn::Running)),
                 None => Ok(left_open(outcome)),
             }
         };

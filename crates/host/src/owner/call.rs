@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{ASKS_WITHIN, Owner, TurnEnd};
+use super::{ASKS_WITHIN, AfterTurn, Owner, TurnEnd};
 use crate::admission::Granted;
 use crate::approval::{Approval, ApprovalState};
 use crate::core::{Input, Process, WaitingCall};
@@ -73,6 +73,7 @@ impl Owner {
                 // Written as applied before the CLI is told anything: a crash in between loses the decision, and it is never given twice.
                 let call = self.call.clone();
                 self.offered_until = None;
+                self.go_on();
                 self.feed(Input::TakenUp, Vec::new()).await?;
                 if self.state.taken_up {
                     self.call = None;
@@ -87,6 +88,7 @@ impl Owner {
             WaitingCall::Offered if known.is_some() => {
                 let why = "the process asks about the call with another input";
                 self.offered_until = None;
+                self.go_on();
                 self.feed(Input::Dropped(why), Vec::new()).await?;
                 HookReply::Ask
             }
@@ -237,6 +239,23 @@ impl Owner {
         })
     }
 
+    /// The process goes on with the turn of the call, and spends what was granted.
+    fn go_on(&mut self) {
+        if let Some(goes_on) = self.running.as_mut().and_then(|running| running.goes_on.take()) {
+            drop(goes_on.send(std::mem::take(&mut self.granted)));
+        }
+    }
+
+    /// The process does not ask about the call, if it was to: the turn costs nothing, and keeps no other from its place at the gate.
+    pub(super) fn give_back(&mut self) {
+        if self.offered_until.take().is_some() {
+            self.granted = Granted::default();
+            if let Some(running) = &mut self.running {
+                (running.turn, running.goes_on) = (None, None);
+            }
+        }
+    }
+
     /// Waits for the process to ask about the call, and for the end of its turn.
     pub(super) fn take_up(&mut self) {
         let Some(running) = &mut self.running else { return };
@@ -249,10 +268,11 @@ impl Owner {
             std::time::Duration::ZERO
         };
         self.offered_until = Some(Instant::now() + patience);
-        let granted = std::mem::take(&mut self.granted);
         let session = running.session.clone();
         let (ended, outcome) = oneshot::channel();
         running.turn = Some(outcome);
+        let (goes_on, granted) = oneshot::channel();
+        running.goes_on = Some(goes_on);
         tokio::spawn(async move {
             let end = follow(session, ambient, granted).await;
             // An owner that is gone has marked the turn already.
@@ -262,12 +282,16 @@ impl Owner {
 }
 
 /// The turn of a call that was taken up, to its end. No prompt of this process began it.
-async fn follow(session: Session, mut ambient: Ambient, granted: Granted) -> TurnEnd {
-    let Granted { pass, reservation } = granted;
-    let mut reservation = reservation.take();
+async fn follow(session: Session, mut ambient: Ambient, mut granted: oneshot::Receiver<Granted>) -> TurnEnd {
+    let (mut pass, mut reservation) = (None, None);
     let mut exceeded = None;
+    let mut after = AfterTurn::Running;
     loop {
-        match ambient.next().await {
+        let next = ambient.next().await;
+        if let Ok(granted) = granted.try_recv() {
+            (pass, reservation) = (granted.pass, granted.reservation.take());
+        }
+        match next {
             Some(AmbientEvent::Event(event)) => {
                 if let Some(pass) = &pass {
                     pass.observe(&event);
@@ -277,8 +301,11 @@ async fn follow(session: Session, mut ambient: Ambient, granted: Granted) -> Tur
                     && let Err(exhausted) = reservation.observe(&event)
                 {
                     exceeded = Some(exhausted.to_string());
+                    // Not interrupted, it would spend on.
                     if let Err(error) = session.interrupt().await {
-                        tracing::warn!(%error, "a turn that exceeds the budget cannot be interrupted");
+                        tracing::warn!(%error, "a turn that exceeds the budget cannot be interrupted, and its process is killed");
+                        after = AfterTurn::Killed;
+                        drop(session.clone().kill().await);
                     }
                 }
             }
@@ -290,14 +317,17 @@ async fn follow(session: Session, mut ambient: Ambient, granted: Granted) -> Tur
                     reservation.settle(&outcome);
                 }
                 return match exceeded {
-                    Some(exhausted) => Err((exhausted, false)),
+                    Some(exhausted) => Err((exhausted, after)),
                     None => Ok(outcome.deferred().map(|call| call.id.clone())),
                 };
             }
             Some(_) => {}
             None => {
                 let error = session.wait_ended().await;
-                return Err((error.to_string(), true));
+                return Err(match exceeded {
+                    Some(exhausted) if after == AfterTurn::Killed => (exhausted, after),
+                    _ => (error.to_string(), AfterTurn::Ended),
+                });
             }
         }
     }

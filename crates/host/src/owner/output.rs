@@ -5,9 +5,10 @@ use outrigger::protocol::{Frame, RawJson};
 use outrigger::{Frames, Lag, Session};
 use outrigger_fleet::budget::Amount;
 use serde_json::json;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{BATCH, LAST_WORDS, Owner, TurnEnd, difference};
+use super::{AfterTurn, BATCH, LAST_WORDS, Owner, TurnEnd, difference};
 use crate::core::Input;
 use crate::error::Result;
 use crate::event::Source;
@@ -202,8 +203,15 @@ impl Owner {
         let Some(running) = &mut self.running else {
             return Ok(());
         };
+        // The process may have ended as well.
+        let (again, turn) = oneshot::channel();
+        drop(again.send(outcome.clone()));
+        running.turn = Some(turn);
         if let Some(frame) = running.frames.next().now_or_never() {
             self.frames(frame).await?;
+        }
+        if let Err((_, AfterTurn::Ended | AfterTurn::Killed)) = outcome {
+            return self.exited().await;
         }
         let Some(running) = &mut self.running else {
             return Ok(());
@@ -212,8 +220,7 @@ impl Owner {
         let mut steps: Vec<Write> = self.lose_decision().into_iter().collect();
         let left_open = match outcome {
             Ok(left_open) => left_open,
-            Err((_, true)) => return self.exited().await,
-            Err((error, false)) => {
+            Err((error, _)) => {
                 let payload =
                     json!({"type": "prompt_failed", "event_id": self.state.running, "error": error});
                 steps.push(Write::Append(NewEvent::host("prompt_failed", payload)));

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::JoinSet;
 
-use super::{LEASE_POLL, Owner, Place, REQUESTS, ROOM_POLL, RunningProcess, STOPPED};
+use super::{AfterTurn, LEASE_POLL, Owner, Place, REQUESTS, ROOM_POLL, RunningProcess, STOPPED};
 use crate::core::{Input, WaitingCall};
 use crate::error::{HostError, Result};
 use crate::event::{SessionRecord, SessionState};
@@ -190,6 +190,7 @@ impl Owner {
             frames,
             turn: None,
             ambient,
+            goes_on: None,
             may_ask,
             asked: JoinSet::new(),
             asks: Arc::default(),
@@ -353,6 +354,7 @@ impl Owner {
             turn,
             asked,
             ambient,
+            goes_on: _,
             may_ask: _,
             asks: _,
             place: _place,
@@ -385,17 +387,27 @@ impl Owner {
     }
 
     pub(super) async fn exited(&mut self) -> Result<()> {
-        let Some(session) = self.running.as_ref().map(|running| running.session.clone()) else {
+        let Some(running) = &mut self.running else {
             return Ok(());
         };
+        let (session, turn) = (running.session.clone(), running.turn.take());
         let error = session.wait_ended().await;
+        let outcome = match turn {
+            Some(turn) => turn.await.ok(),
+            None => None,
+        };
         // The end of a turn may be known before all that the process said was read.
         self.end_process(true).await?;
         let payload = json!({"type": "process_exited", "reason": error.to_string()});
-        self.feed(
-            Input::Exited,
-            vec![Write::Append(NewEvent::host("process_exited", payload))],
-        )
-        .await
+        let mut steps = vec![Write::Append(NewEvent::host("process_exited", payload))];
+        match outcome {
+            Some(Err((error, AfterTurn::Killed))) => {
+                let payload =
+                    json!({"type": "prompt_failed", "event_id": self.state.running, "error": error});
+                steps.insert(0, Write::Append(NewEvent::host("prompt_failed", payload)));
+            }
+            _ => {}
+        }
+        self.feed(Input::Exited, steps).await
     }
 }

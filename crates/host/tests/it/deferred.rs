@@ -210,6 +210,11 @@ async fn a_decision_about_a_call_that_was_noted_late_is_applied_and_one_that_was
             transcript,
             late: if is_noted { whole } else { without },
         });
+        let (budget, of_turns) = budget();
+        policy.budget = Some(of_turns);
+        let mut limits = Limits::default();
+        limits.max_running = 1;
+        policy.gate = Some(Gate::new(limits));
         let host = place.host_with(policy).await;
         let mut events = host.subscribe(&id, 0).await.unwrap();
         host.decide(approval.id, allow(), "ada").await.unwrap();
@@ -219,6 +224,11 @@ async fn a_decision_about_a_call_that_was_noted_late_is_applied_and_one_that_was
         let told = told(&host, &id).await;
         let is_lost = told.iter().any(|event| event.kind == "decision_not_applied");
         assert_eq!(is_lost, !is_noted);
+        // A turn that does not go on costs nothing, and has no place at the gate.
+        assert_eq!(budget.reserved().tokens, 0);
+        assert_eq!(budget.spent().tokens > 0, is_noted);
+        let other = place.session(&host).await;
+        say(&host, &other, "%say hello").await;
         host.shutdown().await;
     }
 }

@@ -266,6 +266,40 @@ async fn a_turn_that_exceeds_the_budget_is_interrupted_and_told() {
     host.shutdown().await;
 }
 
+/// What it would spend until its end, nobody knows.
+#[tokio::test]
+async fn a_turn_that_exceeds_the_budget_and_is_not_interrupted_is_killed() {
+    let place = Place::new();
+    let stubborn = Simulated::steps(|| {
+        let init = json!({"type": "system", "subtype": "init"});
+        let calls = json!({"type": "assistant", "parent_tool_use_id": null, "uuid": Uuid::new_v4(), "session_id": "s", "message": {
+            "id": "m", "type": "message", "role": "assistant", "model": "claude", "stop_reason": null, "stop_sequence": null,
+            "content": [{"type": "tool_use", "id": "t", "name": "Bash", "input": {}}],
+            "usage": {"input_tokens": 100, "output_tokens": 1}}});
+        let steps = Steps::new().initialize().expect(Match::kind("user"));
+        let steps = steps.send(init).send(calls);
+        let steps = steps.expect(Match::request("interrupt")).reply_error("no");
+        steps.expect_end().exit(0)
+    });
+    let mut policy = place.policy();
+    let amount = Amount {
+        tokens: 1,
+        ..Amount::default()
+    };
+    policy.budget = Some(TurnBudget::new(Budget::new("host", Cap::tokens(10)), amount));
+    policy.options = policy.options.transport(stubborn);
+    let host = place.host_with(policy).await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    let prompt = Uuid::new_v4();
+    host.send(&id, user("hello", prompt), "ada").await.unwrap();
+    let told = until(&mut events, |event, _| event.kind == "prompt_failed").await;
+    assert!(told.payload.get().contains("exhausted"), "{}", told.payload);
+    until(&mut events, |event, _| event.kind == "process_exited").await;
+    processed(&mut events, prompt, "interrupted").await;
+    host.shutdown().await;
+}
+
 #[tokio::test]
 async fn a_turn_waits_at_the_gate_and_outlives_its_host_there() {
     let place = Place::new();
@@ -623,6 +657,25 @@ async fn a_process_that_writes_without_end_is_stopped_all_the_same() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_writes_without_end_and_does_nothing_is_idle() {
+    let place = Place::new();
+    let prompt = Uuid::new_v4();
+    let mut policy = place.policy();
+    let writes = without_end("{\"type\":\"keep_alive\"}\n", Some(prompt));
+    policy.options = policy.options.transport(writes);
+    policy.idle = Duration::from_millis(50);
+    let host = place.host_with(policy).await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.send(&id, user("hello", prompt), "ada").await.unwrap();
+    until(&mut events, |event, payload| {
+        event.kind == "process_exited" && payload["reason"] == "released"
+    })
+    .await;
+    tokio::time::timeout(PATIENCE, host.shutdown()).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_start_ends_the_process_that_was_idle_for_longest_and_no_other() {
     let place = Place::new();
@@ -655,25 +708,6 @@ async fn a_start_ends_the_process_that_was_idle_for_longest_and_no_other() {
         .collect();
     assert_eq!(ended, [true, false, false, false]);
     host.shutdown().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_that_writes_without_end_and_does_nothing_is_idle() {
-    let place = Place::new();
-    let prompt = Uuid::new_v4();
-    let mut policy = place.policy();
-    let writes = without_end("{\"type\":\"keep_alive\"}\n", Some(prompt));
-    policy.options = policy.options.transport(writes);
-    policy.idle = Duration::from_millis(50);
-    let host = place.host_with(policy).await;
-    let id = place.session(&host).await;
-    let mut events = host.subscribe(&id, 0).await.unwrap();
-    host.send(&id, user("hello", prompt), "ada").await.unwrap();
-    until(&mut events, |event, payload| {
-        event.kind == "process_exited" && payload["reason"] == "released"
-    })
-    .await;
-    tokio::time::timeout(PATIENCE, host.shutdown()).await.unwrap();
 }
 
 #[tokio::test]
