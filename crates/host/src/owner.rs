@@ -322,9 +322,14 @@ impl Owner {
     async fn work(&mut self, commands: &mut mpsc::Receiver<Command>) -> Result<()> {
         let waiting = self.shared.log.waiting(&self.id, 0).await?;
         let call = self.recover_call(&waiting);
+        let mut ended = Vec::new();
         for received in waiting.processing {
             if received.kind == "user" {
-                self.state.running = Some(received.id);
+                // The host may have been killed between the result and the mark.
+                match call == WaitingCall::None && self.shared.log.has_result(&self.id, &received).await? {
+                    true => ended.push(Write::Mark(received.id, Delivery::Processed)),
+                    false => self.state.running = Some(received.id),
+                }
             } else if let Ok(request) = wire::request(&received.payload) {
                 self.requests.insert(received.id, request.request_id);
             }
@@ -334,8 +339,8 @@ impl Owner {
             record.state,
             SessionState::Starting | SessionState::Running | SessionState::RequiresAction
         );
-        let lost = self.lose_requests();
-        self.feed(Input::Recovered { was_busy, call }, lost).await?;
+        ended.extend(self.lose_requests());
+        self.feed(Input::Recovered { was_busy, call }, ended).await?;
         self.read_news().await?;
         loop {
             // Without a process it waits only to be asked, or for the time when nobody may decide any more.

@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use super::hub::{Hint, Hub};
-use super::{Counts, Page, PendingWork, Receipt, Write, schema};
+use super::{Counts, Page, PendingWork, Receipt, Received, Write, schema};
 use crate::approval::{Approval, ApprovalState};
 use crate::audit::AuditEntry;
 use crate::error::{HostError, Result};
@@ -595,6 +595,23 @@ impl SqliteLog {
             // What is decided between two of the statements would be in neither list.
             let transaction = connection.unchecked_transaction()?;
             Ok(rows::waiting(&transaction, session.as_str(), after)?)
+        })
+        .await
+    }
+
+    /// Whether the turn of a prompt has its result.
+    pub(crate) async fn has_result(&self, session: &SessionId, prompt: &Received) -> Result<bool> {
+        let key = (session.as_str().to_owned(), steps::signed(prompt.seq));
+        let prompt = prompt.id;
+        self.read(move |connection| {
+            let sql = "SELECT payload FROM events WHERE session_id = ?1 AND seq > ?2 AND type = 'result'";
+            let mut statement = connection.prepare_cached(sql)?;
+            for result in statement.query_map(key, |row| rows::json(row, 0))? {
+                if rows::ends_turn_of(&result?, prompt) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
         })
         .await
     }

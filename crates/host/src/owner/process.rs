@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use super::{AfterTurn, LEASE_POLL, Owner, Place, REQUESTS, ROOM_POLL, RunningProcess, STOPPED};
 use crate::core::{Input, WaitingCall};
 use crate::error::{HostError, Result};
-use crate::event::{SessionRecord, SessionState};
+use crate::event::{Delivery, SessionRecord, SessionState};
 use crate::handler::{self, OwnerSlot, ToOwner};
 use crate::log::{NewEvent, Write};
 use crate::spares::Taken;
@@ -392,6 +392,7 @@ impl Owner {
         };
         let (session, turn) = (running.session.clone(), running.turn.take());
         let error = session.wait_ended().await;
+        // A process may have ended its turn before it ended.
         let outcome = match turn {
             Some(turn) => turn.await.ok(),
             None => None,
@@ -401,6 +402,11 @@ impl Owner {
         let payload = json!({"type": "process_exited", "reason": error.to_string()});
         let mut steps = vec![Write::Append(NewEvent::host("process_exited", payload))];
         match outcome {
+            Some(Ok(None)) if self.state.call == WaitingCall::None => {
+                self.state.taken_up = false;
+                let prompt = self.state.running.take();
+                steps.extend(prompt.map(|prompt| Write::Mark(prompt, Delivery::Processed)));
+            }
             Some(Err((error, AfterTurn::Killed))) => {
                 let payload =
                     json!({"type": "prompt_failed", "event_id": self.state.running, "error": error});

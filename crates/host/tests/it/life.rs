@@ -157,6 +157,74 @@ async fn begin<T>(polls: usize, future: impl Future<Output = T>) {
     }
 }
 
+#[tokio::test]
+async fn what_a_process_says_before_it_dies_is_kept() {
+    const SAID: u64 = 300;
+    for code in [0, 1] {
+        let place = Place::new();
+        let mut policy = place.policy();
+        let dying = Simulated::steps(move || {
+            let steps = Steps::new().initialize().expect(Match::kind("user"));
+            let say = |steps: Steps, n| steps.send(json!({"type": "system", "subtype": "news", "n": n}));
+            (0..SAID).fold(steps, say).exit(code)
+        });
+        policy.options = policy.options.transport(dying);
+        let host = place.host_with(policy).await;
+        let id = place.session(&host).await;
+        let mut events = host.subscribe(&id, 0).await.unwrap();
+        let prompt = Uuid::new_v4();
+        host.send(&id, user("hello", prompt), "ada").await.unwrap();
+        let exited = until(&mut events, |event, _| event.kind == "process_exited").await;
+        let told = host.events(&id, 0, 1000).await.unwrap().events;
+        let before = told.iter().filter(|event| event.seq < exited.seq);
+        let payloads = before.map(|event| event.payload.to_value().unwrap());
+        let said: Vec<_> = payloads.filter_map(|payload| payload["n"].as_u64()).collect();
+        assert!(said.iter().copied().eq(0..SAID), "{said:?}");
+        processed(&mut events, prompt, "interrupted").await;
+        host.shutdown().await;
+    }
+}
+
+/// A client would send the prompt again, and the model would do everything twice.
+#[tokio::test]
+async fn a_prompt_whose_turn_has_its_result_is_processed_whatever_ends_then() {
+    let place = Place::new();
+    let prompt = Uuid::new_v4();
+    let mut policy = place.policy();
+    policy.options = policy.options.transport(Simulated::steps(move || {
+        let result = json!({"type": "result", "subtype": "success", "is_error": false, "duration_ms": 1, "duration_api_ms": 1,
+            "num_turns": 1, "result": "done", "total_cost_usd": 0.0, "usage": {}, "modelUsage": {}, "permission_denials": [],
+            "uuid": Uuid::new_v4(), "stop_reason": "end_turn", "user_message_uuid": prompt, "user_message_uuids": [prompt]});
+        let steps = Steps::new().initialize().expect(Match::kind("user"));
+        steps.send(result).exit(1)
+    }));
+    let host = place.host_with(policy).await;
+    let id = place.session(&host).await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    host.send(&id, user("hello", prompt), "ada").await.unwrap();
+    until(&mut events, |event, _| event.kind == "process_exited").await;
+    processed(&mut events, prompt, "processed").await;
+    host.shutdown().await;
+    drop((events, host));
+    // As if the host had been killed between the two.
+    let log = rusqlite::Connection::open(place.dir.path().join("host.db")).unwrap();
+    log.execute_batch("UPDATE accepted SET delivery = 'processing'; UPDATE sessions SET state = 'running'")
+        .unwrap();
+    drop(log);
+    let host = place.host().await;
+    let mut events = host.subscribe(&id, 0).await.unwrap();
+    for _ in 0..2 {
+        processed(&mut events, prompt, "processed").await;
+    }
+    until(&mut events, |_, payload| payload["state"] == "idle").await;
+    let told = host.events(&id, 0, 1000).await.unwrap().events;
+    assert!(
+        told.iter()
+            .all(|event| !event.payload.get().contains("interrupted"))
+    );
+    host.shutdown().await;
+}
+
 /// What is on disk is done, whether its sender waited for it or not.
 #[tokio::test]
 async fn a_sender_that_leaves_in_the_middle_leaves_nothing_lying_about() {

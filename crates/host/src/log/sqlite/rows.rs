@@ -132,6 +132,20 @@ pub(super) fn event(row: &Row<'_>) -> RowResult<Arc<LogEvent>> {
     }
 }
 
+/// Whether a result ends the turn of this prompt, and does not leave a call open.
+pub(super) fn ends_turn_of(result: &RawJson, prompt: Uuid) -> bool {
+    #[derive(serde::Deserialize)]
+    struct EndedPrompts {
+        user_message_uuids: Vec<String>,
+        deferred_tool_use: Option<RawJson>,
+    }
+    let ended = result.read::<EndedPrompts>();
+    ended.is_ok_and(|ended| {
+        let is_of_prompt = |id: &String| Uuid::parse_str(id).is_ok_and(|id| id == prompt);
+        ended.deferred_tool_use.is_none() && ended.user_message_uuids.iter().any(is_of_prompt)
+    })
+}
+
 /// All rows of a table, each of which is read as it would be for a caller. Tells what can't be.
 pub(super) fn check_rows(connection: &Connection, mut tell: impl FnMut(String)) -> RowResult<()> {
     let mut check = |what: &str, sql: &str, read: fn(&Row<'_>) -> RowResult<()>| -> RowResult<()> {
