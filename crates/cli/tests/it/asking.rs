@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::display::Display;
 use crate::rig::Rig;
-use crate::terminal::{at_terminal, blocking, ends_with};
+use crate::terminal::{at_terminal, blocking, ends_with, reply};
 
 /// Two questions; of the second several choices may be taken.
 fn questions() -> String {
@@ -35,13 +35,10 @@ async fn choices_are_taken_by_number() {
     blocking(move || {
         session.exp_string("Which colour?").unwrap();
         session.exp_string("2. Blue - cold").unwrap();
-        session.exp_string("skip): ").unwrap();
-        session.send_line("7").unwrap();
-        session.exp_string("There is no choice 7").unwrap();
-        session.send_line("2").unwrap();
+        reply(&mut session, "skip): ", "7");
+        reply(&mut session, "There is no choice 7", "2");
         session.exp_string("Which rooms?").unwrap();
-        session.exp_string("Numbers separated by commas").unwrap();
-        session.send_line("1, 3").unwrap();
+        reply(&mut session, "Numbers separated by commas", "1, 3");
         session.exp_string("Done:").unwrap();
         ends_with(&mut session, 0);
     })
@@ -83,8 +80,7 @@ async fn questions_that_are_all_skipped_are_refused() {
     let mut session = at_terminal(&rig, "run", &[&questions()]);
     blocking(move || {
         for _ in 0..2 {
-            session.exp_string("skip): ").unwrap();
-            session.send_line("").unwrap();
+            reply(&mut session, "skip): ", "");
         }
         session.exp_string("Done:").unwrap();
         ends_with(&mut session, 0);
@@ -130,8 +126,7 @@ async fn a_plan_is_approved_with_its_edits() {
     let mut session = at_terminal(&rig, "run", &["--permission-mode", "plan", &prompt]);
     blocking(move || {
         session.exp_string("1. Paint the roof.").unwrap();
-        session.exp_string("Carry it out?").unwrap();
-        session.send_line("e").unwrap();
+        reply(&mut session, "Carry it out?", "e");
         // The edit is not asked about any more.
         session.exp_string("Done.").unwrap();
         ends_with(&mut session, 0);
@@ -146,13 +141,10 @@ async fn a_plan_is_sent_back_with_words_and_then_approved() {
     let prompt = plan(&rig, "%tool ExitPlanMode {}\n");
     let mut session = at_terminal(&rig, "run", &["--permission-mode", "plan", &prompt]);
     blocking(move || {
-        session.exp_string("Carry it out?").unwrap();
-        session.send_line("paint it twice").unwrap();
-        session.exp_string("Carry it out?").unwrap();
-        session.send_line("y").unwrap();
+        reply(&mut session, "Carry it out?", "paint it twice");
+        reply(&mut session, "Carry it out?", "y");
         session.exp_string("roof.txt").unwrap();
-        session.exp_string("Allow?").unwrap();
-        session.send_line("n").unwrap();
+        reply(&mut session, "Allow?", "n");
         session.exp_string("Done.").unwrap();
         ends_with(&mut session, 0);
     })
@@ -238,16 +230,11 @@ async fn a_form_of_an_mcp_server_is_filled_in() {
     blocking(move || {
         session.exp_string("The MCP server desk asks").unwrap();
         session.exp_string("Which roof?").unwrap();
-        session.exp_string("2. blue").unwrap();
-        session.send_line("2").unwrap();
-        session.exp_string("tiles [whole number]").unwrap();
-        session.send_line("0").unwrap();
-        session.exp_string("It should be at least 1.").unwrap();
-        session.send_line("12").unwrap();
-        session.exp_string("steep [y/n]").unwrap();
-        session.send_line("y").unwrap();
-        session.exp_string("owner (nothing: leave out)").unwrap();
-        session.send_line("").unwrap();
+        reply(&mut session, "2. blue", "2");
+        reply(&mut session, "tiles [whole number]", "0");
+        reply(&mut session, "It should be at least 1.", "12");
+        reply(&mut session, "steep [y/n]", "y");
+        reply(&mut session, "owner (nothing: leave out)", "");
         session.exp_string("Done.").unwrap();
         ends_with(&mut session, 0);
     })
@@ -267,8 +254,7 @@ async fn a_form_is_declined_by_a_dot_and_where_nobody_is() {
     let config = server(&rig, &form());
     let mut session = at_terminal(&rig, "run", &args(&config));
     blocking(move || {
-        session.exp_string("a number: ").unwrap();
-        session.send_line(".").unwrap();
+        reply(&mut session, "a number: ", ".");
         session.exp_string("Done.").unwrap();
         ends_with(&mut session, 0);
     })
@@ -288,8 +274,7 @@ async fn an_address_is_shown_and_never_opened() {
     let mut session = at_terminal(&rig, "run", &args(&config));
     blocking(move || {
         session.exp_string("https://example.com/in?x=1").unwrap();
-        session.exp_string("Open it, then").unwrap();
-        session.send_line("d").unwrap();
+        reply(&mut session, "Open it, then", "d");
         session.exp_string("Done.").unwrap();
         ends_with(&mut session, 0);
     })

@@ -1,11 +1,9 @@
 //! What `outrigger sessions` made and changed, resumed by the real CLI.
 
 use std::path::Path;
-use std::process::Stdio;
 
 use outrigger::sessions::{SessionFile, Sessions};
 use serde_json::Value;
-use tokio::process::Command;
 
 use crate::rig::{Ran, Rig, read_until};
 
@@ -21,21 +19,9 @@ async fn one_turn(rig: &Rig) -> SessionFile {
 
 /// `outrigger sessions` with the config directory of a rig.
 async fn sessions(rig: &Rig, args: &[&str]) -> Ran {
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_outrigger"));
-    command
-        .arg("sessions")
-        .args(args)
-        .env_clear()
-        .envs(rig.sandbox.env(&rig.api.base_url()))
-        .current_dir(rig.sandbox.project());
-    let child = Command::from(command)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    child.wait_with_output().await.unwrap().into()
+    let mut command = rig.program();
+    command.arg("sessions").args(args);
+    rig.run_to_end(command).await
 }
 
 /// The id of the session that a command made.
@@ -50,14 +36,7 @@ async fn resumed(rig: &Rig, dir: &Path, id: &str) -> String {
     std::fs::create_dir_all(dir).unwrap();
     let mut command = rig.std_command("run", &["--no-ask", "--resume", id, "%say more"]);
     command.current_dir(dir);
-    let child = Command::from(command)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let ran = rig.finish(child).await;
+    let ran = rig.run_to_end(command).await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "more\n"), "{ran:?}");
     let requests = rig.api.message_requests();
     Value::from(requests.last().unwrap().messages().to_vec()).to_string()

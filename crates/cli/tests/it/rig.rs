@@ -50,18 +50,21 @@ impl Rig {
         }
     }
 
-    /// The program with its arguments: the subcommand, what finds the CLI, and `args`.
-    pub(crate) fn std_command(&self, subcommand: &str, args: &[&str]) -> std::process::Command {
+    /// The program in this place, without arguments.
+    pub(crate) fn program(&self) -> std::process::Command {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_outrigger"));
         command
-            .arg(subcommand)
-            .arg("--cli")
-            .arg(&self.cli)
-            .args(["--env", "CLAUDE_CODE_TMPDIR"])
-            .args(args)
             .env_clear()
             .envs(self.sandbox.env(&self.api.base_url()))
             .current_dir(self.sandbox.project());
+        command
+    }
+
+    /// The program with its arguments: the subcommand, what finds the CLI, and `args`.
+    pub(crate) fn std_command(&self, subcommand: &str, args: &[&str]) -> std::process::Command {
+        let mut command = self.program();
+        command.arg(subcommand).arg("--cli").arg(&self.cli);
+        command.args(["--env", "CLAUDE_CODE_TMPDIR"]).args(args);
         command
     }
 
@@ -74,21 +77,10 @@ impl Rig {
     /// `outrigger run` that asks nobody, with another CLI: that of `args`, which come last.
     #[cfg(unix)]
     pub(crate) async fn run_with(&self, args: &[&str]) -> Ran {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_outrigger"));
-        command
-            .args(["run", "--no-ask", "--env", "CLAUDE_CODE_TMPDIR"])
-            .args(args)
-            .env_clear()
-            .envs(self.sandbox.env(&self.api.base_url()))
-            .current_dir(self.sandbox.project());
-        let child = Command::from(command)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("outrigger starts");
-        self.finish(child).await
+        let mut command = self.program();
+        command.args(["run", "--no-ask", "--env", "CLAUDE_CODE_TMPDIR"]);
+        command.args(args);
+        self.run_to_end(command).await
     }
 
     pub(crate) fn spawn(&self, subcommand: &str, args: &[&str]) -> Child {
@@ -111,6 +103,17 @@ impl Rig {
         self.finish(child).await
     }
 
+    /// Runs a command that has nothing to read to its end; afterwards nothing of it may be left.
+    pub(crate) async fn run_to_end(&self, command: std::process::Command) -> Ran {
+        let mut command = Command::from(command);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let child = command.kill_on_drop(true).spawn();
+        self.finish(child.expect("outrigger starts")).await
+    }
+
     /// Waits for the end; afterwards nothing of it may be left.
     pub(crate) async fn finish(&self, child: Child) -> Ran {
         let output = tokio::time::timeout(PATIENCE, child.wait_with_output())
@@ -124,13 +127,8 @@ impl Rig {
     /// Runs it to its end without an account.
     pub(crate) async fn ran_without_account(&self, subcommand: &str, args: &[&str]) -> Ran {
         let mut command = self.std_command(subcommand, args);
-        command
-            .env_remove("ANTHROPIC_API_KEY")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let child = Command::from(command).kill_on_drop(true).spawn();
-        self.finish(child.expect("outrigger starts")).await
+        command.env_remove("ANTHROPIC_API_KEY");
+        self.run_to_end(command).await
     }
 
     /// `outrigger run` that asks nobody.

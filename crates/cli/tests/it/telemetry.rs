@@ -1,13 +1,11 @@
 //! `--otel`.
 
 use std::collections::BTreeMap;
-use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
-use tokio::process::Command;
 
 use crate::rig::{Ran, Rig};
 
@@ -32,14 +30,7 @@ async fn run(rig: &Rig, url: &str, args: &[&str]) -> Ran {
     let args: Vec<&str> = ["--no-ask"].iter().chain(args).copied().collect();
     let mut command = rig.std_command("run", &args);
     command.env("OTEL_EXPORTER_OTLP_ENDPOINT", url);
-    let child = Command::from(command)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    rig.finish(child).await
+    rig.run_to_end(command).await
 }
 
 fn has(received: &Received, signal: &str, text: &str) -> bool {

@@ -12,6 +12,12 @@ pub(crate) fn at_terminal(rig: &Rig, subcommand: &str, args: &[&str]) -> PtySess
     rexpect::session::spawn_command(command, Some(patience)).expect("a terminal")
 }
 
+/// Waits for what is asked, and types a line.
+pub(crate) fn reply(session: &mut PtySession, asked: &str, line: &str) {
+    session.exp_string(asked).expect("it asks");
+    session.send_line(line).expect("it reads");
+}
+
 /// Waits for the end and checks the exit status.
 pub(crate) fn ends_with(session: &mut PtySession, code: i32) {
     let rest = session.exp_eof().expect("it ends");
@@ -36,8 +42,7 @@ async fn permission_is_asked_and_yes_lets_it_run() {
     let mut session = at_terminal(&rig, "run", &[TOUCH]);
     blocking(move || {
         session.exp_string("touch made").unwrap();
-        session.exp_string("Allow?").unwrap();
-        session.send_line("y").unwrap();
+        reply(&mut session, "Allow?", "y");
         session.exp_string("Done.").unwrap();
         ends_with(&mut session, 0);
     })
@@ -51,8 +56,7 @@ async fn what_is_said_instead_of_yes_reaches_the_model() {
     let rig = Rig::start().await;
     let mut session = at_terminal(&rig, "run", &[TOUCH]);
     blocking(move || {
-        session.exp_string("Allow?").unwrap();
-        session.send_line("n: write a list instead").unwrap();
+        reply(&mut session, "Allow?", "n: write a list instead");
         session.exp_string("Done.").unwrap();
         ends_with(&mut session, 0);
     })
@@ -70,8 +74,7 @@ async fn always_is_asked_but_once() {
     let mut session = at_terminal(&rig, "run", &[&twice]);
     blocking(move || {
         session.exp_string("always would mean").unwrap();
-        session.exp_string("[a]lways").unwrap();
-        session.send_line("a").unwrap();
+        reply(&mut session, "[a]lways", "a");
         session.exp_string("Done.").unwrap();
         ends_with(&mut session, 0);
     })
@@ -90,13 +93,10 @@ async fn suggestions_are_chosen_singly() {
     let mut session = at_terminal(&rig, "run", &[&prompt]);
     blocking(move || {
         session.exp_string("always: choose among 3 suggestions").unwrap();
-        session.exp_string("do instead: ").unwrap();
-        session.send_line("a").unwrap();
+        reply(&mut session, "do instead: ", "a");
         session.exp_string("(kept in: localSettings)").unwrap();
-        session.exp_string("Which?").unwrap();
-        session.send_line("").unwrap();
-        session.exp_string("Allow?").unwrap();
-        session.send_line("always").unwrap();
+        reply(&mut session, "Which?", "");
+        reply(&mut session, "Allow?", "always");
         let list = session.exp_string("Which?").unwrap();
         let number = |what: &str| {
             let before = &list[..list.find(what).unwrap()];
@@ -111,12 +111,14 @@ async fn suggestions_are_chosen_singly() {
         number("permission mode acceptEdits");
         number("add directory");
         session.send_line("4").unwrap();
-        session.exp_string("There is no number 4.").unwrap();
-        session.send_line(&number("add rule: allow Bash(")).unwrap();
+        reply(
+            &mut session,
+            "There is no number 4.",
+            &number("add rule: allow Bash("),
+        );
         // The rule was kept and nothing else: the mode would let the edit pass.
         session.exp_string("edited").unwrap();
-        session.exp_string("Allow?").unwrap();
-        session.send_line("n").unwrap();
+        reply(&mut session, "Allow?", "n");
         session.exp_string("Done.").unwrap();
         ends_with(&mut session, 0);
     })
