@@ -13,7 +13,8 @@ use outrigger::options::PermissionMode;
 use outrigger::permissions::{PlanReply, PlanRequest};
 
 /// What the scripted model does.
-const SCRIPT: &str = r#"%tool Write {"file_path": "{{plan}}", "content": "1. Make a file.\n2. Be done.\n"}
+const SCRIPT: &str = r#"%say I plan. Send the first plan back, and approve the second.
+%tool Write {"file_path": "{{plan}}", "content": "1. Make a file.\n2. Be done.\n"}
 %tool ExitPlanMode {}
 %tool ExitPlanMode {}
 %tool Bash {"command": "touch house.txt", "description": "Make the file"}
@@ -37,6 +38,8 @@ async fn decide(plan: PlanRequest) -> std::io::Result<PlanReply> {
 async fn main() -> support::Result {
     let stage = support::Stage::open().await?;
     let agent = stage.agent().permission_mode(PermissionMode::Plan).plans(decide);
+    // Nobody is asked about this once the plan is approved.
+    let agent = agent.allowed_tools(["Bash(touch house.txt)"]);
     let session = agent.start().await?;
     let prompt = stage.prompt("Plan how to make a file house.txt, then make it.", SCRIPT);
     support::show(&session, prompt).await?;
