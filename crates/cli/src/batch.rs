@@ -17,7 +17,7 @@ use outrigger::protocol::RawJson;
 use outrigger::{AfterTools, Retry};
 use outrigger_fleet::batch::{Batch, BatchOrder, BatchRun, BatchStop, JobResult, Journal, Monitor, Summary};
 use outrigger_fleet::budget::{Amount, Budget, Cap, Usd};
-use outrigger_fleet::gate::{Gate, Limits};
+use outrigger_fleet::gate::{Gate, GateLimits};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
@@ -299,7 +299,7 @@ impl Args {
                 Then::GoOn => AfterTools::go_on(),
                 Then::Repeat => AfterTools::Repeat,
             });
-        let mut limits = Limits::default();
+        let mut limits = GateLimits::default();
         limits.max_running = self.jobs.into();
         let mut batch = Batch::new(options)
             .jobs(self.jobs.into())
@@ -523,7 +523,7 @@ struct ResultLine {
     session_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// As the model wrote it.
+    /// The structured output, as the model wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<RawJson>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]

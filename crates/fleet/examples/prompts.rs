@@ -20,7 +20,7 @@ use futures_util::stream;
 use outrigger::{Agent, Policy, Retry};
 use outrigger_fleet::batch::{Batch, BatchJob, Journal};
 use outrigger_fleet::budget::{Amount, Budget, Cap, Usd};
-use outrigger_fleet::gate::{Gate, Limits};
+use outrigger_fleet::gate::{Gate, GateLimits};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -50,7 +50,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let batch = Batch::new(agent)
         .jobs(4)
         .retry(Retry::new().tries(4))
-        .gate(Gate::new(Limits::default()), None)
+        .gate(Gate::new(GateLimits::default()), None)
         .budget(budget, Amount::usd(Usd::from_cents(10)))
         .journal(Journal::open(format!("{results}.journal")).await?);
 

@@ -280,7 +280,7 @@ impl Batch {
         self
     }
 
-    /// Each try enters this gate. `model` is the model for [`Limits::by_model`](crate::gate::Limits::by_model). When the gate refuses a try,
+    /// Each try enters this gate. `model` is the model for [`GateLimits::by_model`](crate::gate::GateLimits::by_model). When the gate refuses a try,
     /// no further job begins.
     pub fn gate(mut self, gate: Gate, model: Option<&str>) -> Self {
         self.gate = Some(gate);

@@ -4,7 +4,7 @@
 //! It learns from each turn what the API reports: when the API refuses a request of one turn with status 429 or 529, or reports
 //! that a usage limit is reached, the gate closes, and no other turn begins. It is closed until the time that the API gave
 //! (`retry-after`, or the reset time of the limit), or else for a time that doubles with each refusal. Then a few turns may begin
-//! as probes ([`Limits::probes`]), and the gate opens when the API answers one of them.
+//! as probes ([`GateLimits::probes`]), and the gate opens when the API answers one of them.
 //!
 //! Turns that run when the gate closes go on: the CLI repeats their requests by itself. So what the API sees while the gate is
 //! closed are the retries of these turns, and of no other turn.
@@ -33,7 +33,7 @@ use tokio::time::Instant;
 
 use self::evidence::Evidence;
 use self::gate_core::{GateCore, Mode, PassId, Waiter, WaiterId};
-pub use self::limits::Limits;
+pub use self::limits::GateLimits;
 use self::link::Handle;
 pub use self::wait::{GateWait, WaitEnd};
 use self::wait::{Measured, Watchers};
@@ -44,9 +44,9 @@ pub struct Gate(Kind, Arc<Watchers>);
 
 #[derive(Debug, Clone)]
 enum Kind {
-    /// Of this process.
+    /// A gate of this process.
     Local(Arc<LocalGate>),
-    /// Over a store.
+    /// A gate over a store.
     Linked(Arc<Handle>),
 }
 
@@ -70,7 +70,7 @@ impl Visitor {
         }
     }
 
-    /// The model of the turn, for [`Limits::by_model`]. By default no limit of a model applies.
+    /// The model of the turn, for [`GateLimits::by_model`]. By default no limit of a model applies.
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.waiter.model = Some(model.into());
         self
@@ -94,7 +94,7 @@ impl Visitor {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GateError {
-    /// Too many visitors wait already: [`Limits::max_waiting`].
+    /// Too many visitors wait already: [`GateLimits::max_waiting`].
     #[error("{waiting} turns wait at the gate, and no more may; try again later, or raise `max_waiting`")]
     #[non_exhaustive]
     Full {
@@ -141,7 +141,7 @@ pub enum GatePhase {
     Open,
     /// The API refused a request. No turn begins before this time.
     Closed(Instant),
-    /// That time is over. At most [`Limits::probes`] turns begin until the API answers one of them.
+    /// That time is over. At most [`GateLimits::probes`] turns begin until the API answers one of them.
     Probing,
 }
 
@@ -175,7 +175,7 @@ struct GateInner {
 
 impl Gate {
     /// An open gate. Limits of zero count as one.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: GateLimits) -> Self {
         Self(
             Kind::Local(Arc::new(LocalGate {
                 began: Instant::now(),
@@ -194,12 +194,12 @@ impl Gate {
     /// The store needs two functions, read and compare-and-set.
     ///
     /// * **Cost.** Entering takes a read and a write of the store; a place that gets free in another process is noticed within
-    ///   [`Limits::poll`]. All processes write one value, which grows with those who wait: this is for some ten processes
+    ///   [`GateLimits::poll`]. All processes write one value, which grows with those who wait: this is for some ten processes
     ///   with some hundred visitors.
-    /// * **A process that dies** keeps its places for at most [`Limits::lease`], by the clock of the store. Dropping the last clone
+    /// * **A process that dies** keeps its places for at most [`GateLimits::lease`], by the clock of the store. Dropping the last clone
     ///   and the last [`Pass`] gives them up at once.
     /// * **When the store does not answer**, nobody is admitted. Turns that run go on. Who waits is refused with [`GateError::Store`]
-    ///   once the store has failed for [`Limits::lease`], and then within a third of that. A process that is cut off for longer than
+    ///   once the store has failed for [`GateLimits::lease`], and then within a third of that. A process that is cut off for longer than
     ///   its lease has lost its places: its turns and those of the others may together exceed a limit until they end.
     /// * **What is not shared** are refusals that a process has not told yet: turns that other processes begin within the milliseconds
     ///   that this takes.
@@ -214,7 +214,7 @@ impl Gate {
     pub async fn over(
         store: Arc<dyn ValueStore>,
         name: impl Into<String>,
-        limits: Limits,
+        limits: GateLimits,
     ) -> Result<Self, GateError> {
         let handle = Handle::new(store, name.into(), limits.normalized()).await?;
         Ok(Self(Kind::Linked(handle), Arc::default()))
@@ -282,8 +282,8 @@ impl Gate {
     }
 
     /// The changes of the phase from now on. Only the newest is kept for a reader that is slow. Of a gate over a store, the changes
-    /// that this process hears of: within [`Limits::poll`] while a visitor of this process waits, else with its next visitor, or
-    /// within a third of [`Limits::lease`] while turns run.
+    /// that this process hears of: within [`GateLimits::poll`] while a visitor of this process waits, else with its next visitor, or
+    /// within a third of [`GateLimits::lease`] while turns run.
     pub fn changes(&self) -> GateChanges {
         GateChanges {
             phase: match &self.0 {

@@ -12,10 +12,10 @@
 //! use outrigger::Agent;
 //! use outrigger_fleet::GuardedTurn;
 //! use outrigger_fleet::budget::{Amount, Budget, Cap, Usd};
-//! use outrigger_fleet::gate::{Gate, Limits, Visitor};
+//! use outrigger_fleet::gate::{Gate, GateLimits, Visitor};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut limits = Limits::default();
+//! let mut limits = GateLimits::default();
 //! limits.max_running = 8;
 //! let gate = Gate::new(limits);
 //! let budget = Budget::new("reviews", Cap::usd(Usd::from_dollars(20.0)?).per_day());

@@ -35,7 +35,7 @@ use futures_util::FutureExt as _;
 use outrigger::options::Options;
 use outrigger::protocol::outbound::control::{ContextDetail, GetContextUsage};
 use outrigger::{
-    Cause, Error, Event, LostPrompt, Outcome, Progress, Prompt, Session, SessionId, SessionUsage,
+    Cause, Error, Event, LostPrompt, Outcome, Prompt, PromptProgress, Session, SessionId, SessionUsage,
 };
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep};
@@ -340,7 +340,10 @@ impl Supervised {
             if !is_begun {
                 // Whether the CLI has read the prompt, the next process tells.
                 self.keep_alive(&mut inner).await?;
-                is_begun = inner.lost.iter().any(|lost| lost.progress == Progress::Begun);
+                is_begun = inner
+                    .lost
+                    .iter()
+                    .any(|lost| lost.progress == PromptProgress::Begun);
             }
             if !is_begun {
                 next = next.without_id();

@@ -189,7 +189,7 @@ pub use event_line::EventLine;
 pub use event_reader::EventReader;
 pub use history::History;
 pub use ledger::{Task, TaskState, TaskUsage, Tasks};
-pub use lost::{Lost, LostPrompt, Progress};
+pub use lost::{Lost, LostPrompt, PromptProgress};
 pub use observer::Observer;
 pub use options::Options;
 #[doc(inline)]

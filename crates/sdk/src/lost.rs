@@ -33,13 +33,13 @@ pub struct LostPrompt {
     /// The prompt, to be sent again if that is right. It gets a new id then: the CLI drops one that it has seen.
     pub prompt: Prompt,
     /// How far the prompt had come.
-    pub progress: Progress,
+    pub progress: PromptProgress,
 }
 
 /// How far a prompt had come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Progress {
+pub enum PromptProgress {
     /// The prompt was not written to the process: sending it again repeats nothing.
     NotSent,
     /// The prompt was written, or was about to be, and the CLI had not said that its turn began: the prompt waited in the CLI's queue, which

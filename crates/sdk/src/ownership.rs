@@ -27,7 +27,7 @@ pub struct LeaseOptions {
     pub ttl: Duration,
     /// With [`OnBusy::TakeOver`] on disk: how long the holder is asked to let the session go before it is fenced off, and then once
     /// more how long its CLI may take to end; 5 s unless set. The CLI of a holder that hangs is then ended from here, where it is
-    /// certain that it is the holder's ([`Claim::take`](outrigger_sessions::lease::Claim::take) says where); where it is not, the
+    /// certain that it is the holder's ([`LeaseClaim::take`](outrigger_sessions::lease::LeaseClaim::take) says where); where it is not, the
     /// holder is not fenced off, and keeps the session. Holders in a store are not asked: their writes are rejected.
     pub patience: Duration,
 }

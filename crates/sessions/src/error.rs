@@ -40,7 +40,7 @@ pub enum Error {
     /// A file has changed since it was read.
     #[error("{} was written to meanwhile; nothing was changed", .0.display())]
     Changed(PathBuf),
-    /// The observer [of the progress](crate::progress) stopped the operation, or [`Claim::stop`](crate::lease::Claim::stop) a claim.
+    /// The observer [of the progress](crate::progress) stopped the operation, or [`LeaseClaim::stop`](crate::lease::LeaseClaim::stop) a claim.
     #[error("it was stopped; nothing was changed")]
     Stopped,
     /// A session cannot be resumed where it ran.

@@ -34,7 +34,7 @@ mod claim;
 mod cli;
 mod disk;
 
-pub use claim::{Claim, Lease};
+pub use claim::{Lease, LeaseClaim};
 pub use cli::{CliProcess, cli_processes, cli_runs_in, driven_by_cli};
 
 pub use crate::owner::{Busy, Fence, Owner};

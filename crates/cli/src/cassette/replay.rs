@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use outrigger_sim::cassette::{Pace, Places, RedactionRules, Replay};
+use outrigger_sim::cassette::{CassetteReplay, Pace, Places, RedactionRules};
 use outrigger_sim::peer::Exit;
 
 use super::Redaction;
@@ -68,7 +68,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     let env = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
     let rules = args.redaction.rules(RedactionRules::new())?;
     let arguments = args.arguments.into_iter().map(text);
-    let mut replay = Replay::new(cassette)
+    let mut replay = CassetteReplay::new(cassette)
         .name(args.file.display().to_string())
         .surroundings(arguments, env, std::env::current_dir().unwrap_or_default())
         .places(|places| *places = Places::here())

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::limits::Limits;
+use super::limits::GateLimits;
 
 /// How long the gate is closed at most. No limit of the API lasts so long, and every clock can count it.
 pub(super) const LONGEST_CLOSED: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -44,7 +44,7 @@ pub(super) struct PassId(u64);
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct GateCore {
     #[serde(skip)]
-    limits: Limits,
+    limits: GateLimits,
     mode: Mode,
     /// Closings since the API last answered: the exponent of the backoff.
     closings: u32,
@@ -59,7 +59,7 @@ pub(super) struct GateCore {
 }
 
 impl GateCore {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: GateLimits) -> Self {
         Self {
             limits,
             mode: Mode::Open,
@@ -90,7 +90,7 @@ impl GateCore {
     }
 
     /// For a state that comes from a store, which has none.
-    pub(super) fn set_limits(&mut self, limits: Limits) {
+    pub(super) fn set_limits(&mut self, limits: GateLimits) {
         self.limits = limits;
     }
 
@@ -282,10 +282,10 @@ mod tests {
 
     #[test]
     fn sessions_take_turns_and_priority_goes_first_but_not_for_ever() {
-        let mut core = GateCore::new(Limits {
+        let mut core = GateCore::new(GateLimits {
             max_running: 1,
             aging: seconds(30),
-            ..Limits::default()
+            ..GateLimits::default()
         });
         let arrive = |core: &mut GateCore, session, priority, at| {
             core.arrive(seconds(at), waiter(session, priority)).unwrap()
@@ -311,9 +311,9 @@ mod tests {
 
     #[test]
     fn a_full_model_does_not_hold_up_the_others() {
-        let mut core = GateCore::new(Limits {
+        let mut core = GateCore::new(GateLimits {
             by_model: BTreeMap::from([("opus".to_owned(), 1)]),
-            ..Limits::default()
+            ..GateLimits::default()
         });
         let of = |model: &str| Waiter {
             model: Some(model.to_owned()),
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn the_gate_backs_off_until_a_turn_that_began_after_the_closing_is_answered() {
-        let mut core = GateCore::new(Limits::default());
+        let mut core = GateCore::new(GateLimits::default());
         let admit = |core: &mut GateCore, at: u64| {
             core.arrive(seconds(at), waiter("any", 0)).unwrap();
             core.admit(seconds(at)).map(|(_, pass)| pass)
@@ -394,12 +394,12 @@ mod tests {
         /// an answer, and whoever neither withdraws nor is admitted still waits.
         #[test]
         fn the_limits_hold(script in proptest::collection::vec(happens(), 0..120)) {
-            let limits = Limits {
+            let limits = GateLimits {
                 max_running: 4,
                 by_model: BTreeMap::from([("opus".to_owned(), 2)]),
                 probes: 2,
                 max_waiting: 6,
-                ..Limits::default()
+                ..GateLimits::default()
             };
             let mut core = GateCore::new(limits);
             let mut now = Duration::ZERO;

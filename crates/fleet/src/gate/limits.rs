@@ -7,10 +7,10 @@ use super::gate_core::LONGEST_CLOSED;
 
 /// How many turns run at once, and how the gate behaves when the API refuses requests.
 ///
-/// Change the fields of [`Limits::default`].
+/// Change the fields of [`GateLimits::default`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct GateLimits {
     /// Turns that run at once. No limit by default.
     pub max_running: usize,
     /// Turns of one model that run at once, by the name that [`Visitor::model`](super::Visitor::model) gets. No limits by default.
@@ -36,7 +36,7 @@ pub struct Limits {
     pub poll: Duration,
 }
 
-impl Default for Limits {
+impl Default for GateLimits {
     fn default() -> Self {
         Self {
             max_running: usize::MAX,
@@ -53,7 +53,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl GateLimits {
     /// Whether a limit of zero makes them useless: nobody would ever get in.
     pub(super) fn normalized(mut self) -> Self {
         self.probes = self.probes.max(1);
@@ -85,11 +85,11 @@ mod tests {
 
     #[test]
     fn the_backoff_doubles_up_to_its_limit() {
-        let limits = Limits::default();
+        let limits = GateLimits::default();
         let seconds = [1, 2, 3, 9, 10, u32::MAX].map(|closing| limits.backoff(closing, 0.0).as_secs());
         assert_eq!(seconds, [1, 2, 4, 256, 300, 300]);
         assert_eq!(limits.backoff(1, 1.0), Duration::from_millis(500));
-        let endless = Limits {
+        let endless = GateLimits {
             backoff: Duration::MAX,
             max_backoff: Duration::MAX,
             ..limits

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::evidence::Evidence;
 use super::gate_core::{LONGEST_CLOSED, Mode, Waiter};
-use super::limits::Limits;
+use super::limits::GateLimits;
 use super::shared_core::{Presence, SharedCore};
 use super::{GateError, GatePhase, GateState, Pass};
 
@@ -26,7 +26,7 @@ struct SharedGateLink {
     name: String,
     /// The name of this process, which no other has.
     process: String,
-    limits: Limits,
+    limits: GateLimits,
     inner: Mutex<LinkInner>,
     /// There is something to tell.
     wake: Notify,
@@ -79,7 +79,7 @@ impl Handle {
     pub(super) async fn new(
         store: Arc<dyn ValueStore>,
         name: String,
-        limits: Limits,
+        limits: GateLimits,
     ) -> Result<Arc<Self>, GateError> {
         let patience = limits.lease / 3;
         let evidence = match tokio::time::timeout(patience, store.read(&name)).await {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::gate_core::{GateCore, PassId, Waiter, WaiterId};
-use super::limits::Limits;
+use super::limits::GateLimits;
 
 /// The form of the state. Another one is refused.
 const FORM: u32 = 1;
@@ -57,7 +57,7 @@ pub(super) struct Synced {
 
 impl SharedCore {
     /// What the store has; or an open gate, if it has nothing.
-    pub(super) fn read(text: &str, limits: &Limits) -> Result<Self, String> {
+    pub(super) fn read(text: &str, limits: &GateLimits) -> Result<Self, String> {
         if text.is_empty() {
             return Ok(Self {
                 form: FORM,
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn another_form_is_refused() {
-        let limits = Limits::default();
+        let limits = GateLimits::default();
         let text = SharedCore::read("", &limits).unwrap().text().unwrap();
         SharedCore::read(&text, &limits).unwrap();
         let newer = text.replace("\"form\":1", "\"form\":2");
@@ -244,7 +244,7 @@ mod tests {
         name: &str,
         process: &mut Process,
         lost: bool,
-        limits: &Limits,
+        limits: &GateLimits,
     ) {
         let mut core = SharedCore::read(state, limits).unwrap();
         let before = core.core.running();
@@ -275,7 +275,7 @@ mod tests {
         /// begins while the gate is closed; and in the end everybody has got in.
         #[test]
         fn the_limits_hold_between_processes(script in proptest::collection::vec(happens(), 0..150)) {
-            let limits = Limits { max_running: 3, ..Limits::default() };
+            let limits = GateLimits { max_running: 3, ..GateLimits::default() };
             let mut state = String::new();
             let mut now = Duration::from_secs(1_000_000);
             let mut processes: [Process; 3] = Default::default();

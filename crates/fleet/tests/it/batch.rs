@@ -10,7 +10,7 @@ use outrigger::testing::sim::peer::{Agent, Match, Steps};
 use outrigger::{AfterTools, Cause, Retry};
 use outrigger_fleet::batch::{Batch, BatchJob, BatchOrder, BatchStop, JobResult, Journal, JournalError};
 use outrigger_fleet::budget::{Amount, Budget, Cap};
-use outrigger_fleet::gate::{Gate, GateError, Limits, Visitor};
+use outrigger_fleet::gate::{Gate, GateError, GateLimits, Visitor};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -536,7 +536,7 @@ async fn what_others_have_reserved_is_waited_for() {
 async fn a_stop_reaches_the_jobs_that_wait() {
     let long = Duration::from_secs(1200);
     let (closed, budget) = (
-        Gate::new(Limits::default()),
+        Gate::new(GateLimits::default()),
         Budget::new("all", Cap::tokens(1000)),
     );
     closed.close_for(long);
@@ -732,7 +732,7 @@ async fn a_deadline_holds_for_a_cli_that_never_stops_talking() {
 #[tokio::test(start_paused = true)]
 async fn a_gate_holds_jobs_back() {
     let cli = agent();
-    let mut limits = Limits::default();
+    let mut limits = GateLimits::default();
     limits.max_running = 1;
     let gate = Gate::new(limits);
     let batch = Batch::new(cli.options()).jobs(4).gate(gate.clone(), None);
@@ -758,7 +758,7 @@ async fn a_gate_holds_jobs_back() {
 #[tokio::test(start_paused = true)]
 async fn a_gate_that_refuses_stops_the_batch() {
     let cli = agent();
-    let mut limits = Limits::default();
+    let mut limits = GateLimits::default();
     (limits.max_running, limits.max_waiting) = (1, 1);
     let gate = Gate::new(limits);
     let pass = gate.enter(Visitor::new("other")).await.unwrap();

@@ -8,15 +8,15 @@ use futures_util::future::join_all;
 use outrigger::testing::Simulated;
 use outrigger::{Cause, Event, Turn};
 use outrigger_fleet::GuardedTurn;
-use outrigger_fleet::gate::{Gate, GateError, GatePhase, Limits, Pass, Visitor};
+use outrigger_fleet::gate::{Gate, GateError, GateLimits, GatePhase, Pass, Visitor};
 use tokio::time::Instant;
 
 fn guarded(pass: Pass, turn: Turn) -> GuardedTurn {
     GuardedTurn::new(turn).pass(pass)
 }
 
-fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
-    let mut limits = Limits::default();
+fn limits(change: impl FnOnce(&mut GateLimits)) -> GateLimits {
+    let mut limits = GateLimits::default();
     change(&mut limits);
     limits
 }
@@ -59,7 +59,7 @@ async fn a_pass_is_a_place_and_whoever_gives_up_leaves_none_behind() {
 
 #[tokio::test(start_paused = true)]
 async fn one_refusal_holds_all_sessions_back_until_a_probe_is_answered() {
-    let gate = Gate::new(Limits::default());
+    let gate = Gate::new(GateLimits::default());
     let mut changes = gate.changes();
     let cli = Simulated::agent(|agent| agent);
     let (one, other) = (
@@ -108,7 +108,7 @@ async fn one_refusal_holds_all_sessions_back_until_a_probe_is_answered() {
 
 #[tokio::test(start_paused = true)]
 async fn other_failures_do_not_close_the_gate() {
-    let gate = Gate::new(Limits::default());
+    let gate = Gate::new(GateLimits::default());
     let cli = Simulated::agent(|agent| agent);
     let session = cli.options().start().await.unwrap();
     for prompt in [

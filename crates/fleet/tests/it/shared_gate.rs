@@ -11,7 +11,7 @@ use outrigger::Cause;
 use outrigger::sessions::store::{BoxFuture, Result, StoreError, StoreErrorKind, StoredValue, ValueStore};
 use outrigger::testing::Simulated;
 use outrigger_fleet::GuardedTurn;
-use outrigger_fleet::gate::{Gate, GateError, GatePhase, Limits, Visitor};
+use outrigger_fleet::gate::{Gate, GateError, GateLimits, GatePhase, Visitor};
 use tokio::time::Instant;
 
 /// A store in memory, whose clock is tokio's.
@@ -79,8 +79,8 @@ impl ValueStore for Memory {
     }
 }
 
-async fn gate(store: &Arc<Memory>, change: impl FnOnce(&mut Limits)) -> Gate {
-    let mut limits = Limits::default();
+async fn gate(store: &Arc<Memory>, change: impl FnOnce(&mut GateLimits)) -> Gate {
+    let mut limits = GateLimits::default();
     change(&mut limits);
     Gate::over(store.clone(), "account", limits).await.unwrap()
 }
@@ -214,7 +214,10 @@ fn nobody_waits_for_a_task_that_went_with_its_runtime() {
 
 #[tokio::test(start_paused = true)]
 async fn no_time_is_too_long_for_a_gate() {
-    for gate in [Gate::new(Limits::default()), gate(&Memory::new(), |_| {}).await] {
+    for gate in [
+        Gate::new(GateLimits::default()),
+        gate(&Memory::new(), |_| {}).await,
+    ] {
         gate.close_for(Duration::MAX);
         let visitor = Visitor::new("a").patience(Duration::from_secs(60));
         let error = gate.enter(visitor).await.unwrap_err();
@@ -240,7 +243,7 @@ async fn nobody_begins_while_the_store_is_silent_and_a_lost_reply_loses_no_place
         waited >= Duration::from_secs(30) && waited < Duration::from_secs(41),
         "{waited:?}"
     );
-    let error = Gate::over(store.clone(), "account", Limits::default())
+    let error = Gate::over(store.clone(), "account", GateLimits::default())
         .await
         .unwrap_err();
     assert!(matches!(error, GateError::Store { .. }), "{error}");
@@ -325,7 +328,7 @@ async fn fifty_sessions_of_two_processes_leave_an_overloaded_api_alone() {
 #[tokio::test(start_paused = true)]
 async fn priorities_hold_between_processes_and_age_there_too() {
     let store = Memory::new();
-    let limits = |limits: &mut Limits| limits.max_running = 1;
+    let limits = |limits: &mut GateLimits| limits.max_running = 1;
     let (one, two) = (gate(&store, limits).await, gate(&store, limits).await);
     for (head_start, expected) in [
         // The priority counts, wherever its visitor waits.

@@ -12,7 +12,7 @@ use outrigger::protocol::RawJson;
 use outrigger::testing::Simulated;
 use outrigger::transport::{BoxFuture, Connection, Transport};
 use outrigger_fleet::budget::{Amount, Budget, Cap};
-use outrigger_fleet::gate::{Gate, Limits, Visitor};
+use outrigger_fleet::gate::{Gate, GateLimits, Visitor};
 use outrigger_host::{
     Approval, ApprovalKind, ApprovalState, HostError, HostPolicy, LogEvent, SessionHost, SessionState,
     Subscription, TurnBudget,
@@ -530,7 +530,7 @@ async fn a_turn_goes_on_only_when_the_gate_lets_it() {
     let (approval, prompt) = waiting(&host, &id, ASKS).await;
     host.shutdown().await;
     drop(host);
-    let mut limits = Limits::default();
+    let mut limits = GateLimits::default();
     limits.max_running = 1;
     let gate = Gate::new(limits);
     let mut policy = policy(&place);
@@ -555,7 +555,7 @@ async fn a_turn_goes_on_only_when_the_gate_lets_it() {
 async fn an_interrupt_drops_a_decision_that_no_process_has_got() {
     for by_frame in [false, true] {
         let place = Place::new();
-        let mut limits = Limits::default();
+        let mut limits = GateLimits::default();
         limits.max_running = 1;
         let gate = Gate::new(limits);
         let mut policy = policy(&place);

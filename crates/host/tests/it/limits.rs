@@ -10,7 +10,7 @@ use outrigger::permissions::{Opinion, PermissionDecision, PermissionRequest, Pol
 use outrigger::testing::Simulated;
 use outrigger::testing::sim::peer::{Match, Steps};
 use outrigger_fleet::budget::{Amount, Budget, Cap};
-use outrigger_fleet::gate::{Gate, Limits, Visitor};
+use outrigger_fleet::gate::{Gate, GateLimits, Visitor};
 use outrigger_host::log::Update;
 use outrigger_host::{ApprovalState, HostError, NewSession, SessionState, TurnBudget};
 use serde_json::{Value, json};
@@ -304,7 +304,7 @@ async fn a_turn_that_exceeds_the_budget_and_is_not_interrupted_is_killed() {
 async fn a_turn_waits_at_the_gate_and_outlives_its_host_there() {
     let place = Place::new();
     let gate = || {
-        let mut limits = Limits::default();
+        let mut limits = GateLimits::default();
         limits.max_running = 1;
         Gate::new(limits)
     };
@@ -465,7 +465,7 @@ async fn a_turn_that_begins_with_another_process_is_waited_for_by_a_host_that_is
 #[tokio::test]
 async fn a_turn_that_waited_at_the_gate_does_not_begin_in_a_host_that_is_drained() {
     let place = Place::new();
-    let mut limits = Limits::default();
+    let mut limits = GateLimits::default();
     limits.max_running = 1;
     let gate = Gate::new(limits);
     let mut policy = place.policy();
@@ -495,7 +495,7 @@ async fn a_turn_that_waited_at_the_gate_does_not_begin_in_a_host_that_is_drained
 #[tokio::test]
 async fn prompts_behind_one_that_the_gate_refused_begin_with_the_next_try() {
     let place = Place::new();
-    let mut limits = Limits::default();
+    let mut limits = GateLimits::default();
     (limits.max_running, limits.max_waiting) = (1, 1);
     let gate = Gate::new(limits);
     let mut policy = place.policy();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outrigger::testing::Simulated;
 use outrigger_fleet::budget::{Amount, Budget, Cap, Usd};
-use outrigger_fleet::gate::{Gate, Limits, Visitor};
+use outrigger_fleet::gate::{Gate, GateLimits, Visitor};
 use outrigger_fleet::supervise::{IdStore, SavedConversation, Supervised, Supervision};
 use outrigger_sim::peer::Signal;
 
@@ -42,7 +42,7 @@ async fn the_page_has_the_names_that_a_collector_receives() {
     let exporter = collector.exporter();
     let telemetry = exporter.telemetry().with_content(true);
     play(&telemetry).await;
-    let gate = Gate::new(Limits::default());
+    let gate = Gate::new(GateLimits::default());
     telemetry.gate("account", &gate);
     drop(gate.enter(Visitor::new("one")).await);
     gate.close_for(std::time::Duration::from_secs(1000));
@@ -106,10 +106,10 @@ async fn what_sessions_share_is_measured_by_its_name() {
     let collector = Collector::start().await;
     let exporter = collector.exporter();
     let telemetry = exporter.telemetry();
-    let mut limits = Limits::default();
+    let mut limits = GateLimits::default();
     limits.max_running = 1;
     let gate = Gate::new(limits);
-    telemetry.gate("account", &Gate::new(Limits::default()));
+    telemetry.gate("account", &Gate::new(GateLimits::default()));
     telemetry.gate("account", &gate);
     let pass = gate.enter(Visitor::new("one")).await.unwrap();
     let full = Visitor::new("late").patience(std::time::Duration::ZERO);

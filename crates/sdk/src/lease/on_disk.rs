@@ -14,7 +14,7 @@ pub(super) struct OnDisk {
 }
 
 impl OnDisk {
-    pub(super) fn take(claim: disk::Claim<'_>, user: Option<RunAs>) -> Result<Self, FilesError> {
+    pub(super) fn take(claim: disk::LeaseClaim<'_>, user: Option<RunAs>) -> Result<Self, FilesError> {
         let lease = Some(with_rights_of(user, || claim.take())?);
         Ok(Self { lease, user })
     }

@@ -16,7 +16,7 @@ use crate::transport::{BoxFuture, Connection, Transport};
 /// Plays a cassette to sessions instead of starting a CLI.
 ///
 /// The session has to send what it sent when the cassette was recorded; ids, times, the order of keys and directories may differ
-/// ([`outrigger_sim::cassette::Replay`]). What it says differently ends it as a CLI would that dies, with what was expected
+/// ([`outrigger_sim::cassette::CassetteReplay`]). What it says differently ends it as a CLI would that dies, with what was expected
 /// and what came on stderr, and so in the error; [`check`](Self::check) has it for the test.
 ///
 /// ```no_run
@@ -44,7 +44,7 @@ struct ReplayInner {
     played: Mutex<Vec<Playing>>,
 }
 
-type ReplaySettings = dyn Fn(cassette::Replay) -> cassette::Replay + Send + Sync;
+type ReplaySettings = dyn Fn(cassette::CassetteReplay) -> cassette::CassetteReplay + Send + Sync;
 
 impl Replay {
     /// Reads a cassette, as fast as it goes.
@@ -61,7 +61,7 @@ impl Replay {
     /// When it is not there, or is none.
     pub fn with(
         path: impl Into<PathBuf>,
-        settings: impl Fn(cassette::Replay) -> cassette::Replay + Send + Sync + 'static,
+        settings: impl Fn(cassette::CassetteReplay) -> cassette::CassetteReplay + Send + Sync + 'static,
     ) -> Result<Self, cassette::CassetteError> {
         let path = path.into();
         let mut cassettes = vec![(path.display().to_string(), Cassette::read(&path)?)];
@@ -116,7 +116,7 @@ impl Transport for Replay {
                 .get(number)
                 .ok_or_else(|| io::Error::other("there is no cassette"))?;
             let (argv, env) = surroundings(launch);
-            let replay = cassette::Replay::new(cassette.clone())
+            let replay = cassette::CassetteReplay::new(cassette.clone())
                 .name(name)
                 .surroundings(argv, env, &launch.cwd)
                 .places(Places::complete);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use futures_util::StreamExt as _;
 use outrigger::{Outcome, Policy, Prompt, Session};
-use outrigger_sim::peer::faulty::{Faulty, FaultyStep};
+use outrigger_sim::peer::faulty::{FaultyScript, FaultyStep};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -121,7 +121,7 @@ fn recordings() -> Vec<PathBuf> {
 
 /// Plays one, and says what did not come out as it was.
 async fn play(recorded: &[Value]) -> Result<(), String> {
-    let stand = Stand::new(&Faulty::from(script(recorded)));
+    let stand = Stand::new(&FaultyScript::from(script(recorded)));
     let options = stand.options().permissions(Policy::allow_all());
     let session = options.start().await.map_err(|error| error.to_string())?;
     let said = timeout(PATIENCE / 4, say(&session, recorded)).await;

@@ -6,12 +6,12 @@ use std::time::Duration;
 use outrigger::Options;
 use outrigger::options::{Auth, Secret};
 use outrigger::testing::assert::{living_of, no_process_left};
-use outrigger::testing::sim::peer::faulty::{self, Faulty, FaultyStep, Grandchild, Note};
+use outrigger::testing::sim::peer::faulty::{self, FaultyScript, FaultyStep, Grandchild, Note};
 
 /// Longer than anything here takes on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn options(script: &Faulty, home: &Path) -> Options {
+fn options(script: &FaultyScript, home: &Path) -> Options {
     std::fs::write(home.join("script.json"), script.to_json()).unwrap();
     outrigger::Agent::builder()
         .auth(Auth::ApiKey(Secret::new("simulated")))
@@ -53,7 +53,7 @@ async fn sigterm_ignoring_child_and_grandchild() {
         own_session,
         holds_pipes: false,
     };
-    let script = Faulty::new()
+    let script = FaultyScript::new()
         .grandchild(deaf(false))
         .grandchild(deaf(true))
         .step(FaultyStep::Survive)
@@ -82,7 +82,7 @@ async fn sigterm_ignoring_child_and_grandchild() {
 #[test]
 fn drop_without_runtime() {
     let home = tempfile::tempdir().unwrap();
-    let script = Faulty::new()
+    let script = FaultyScript::new()
         .step(FaultyStep::Survive)
         .initialize()
         .step(FaultyStep::Hold);

@@ -22,7 +22,7 @@ const DEATH: Duration = Duration::from_secs(10);
 /// A claim that is about to be made: [`take`](Self::take) makes it.
 #[derive(Debug, Clone)]
 #[must_use = "nothing is claimed until it is taken"]
-pub struct Claim<'s> {
+pub struct LeaseClaim<'s> {
     sessions: &'s Sessions,
     id: SessionId,
     owner: String,
@@ -47,8 +47,8 @@ pub struct Lease {
 
 impl Sessions {
     /// Begins a claim on a session, so that no other process drives it. The session need not exist yet.
-    pub fn claim(&self, id: &SessionId) -> Claim<'_> {
-        Claim {
+    pub fn claim(&self, id: &SessionId) -> LeaseClaim<'_> {
+        LeaseClaim {
             sessions: self,
             id: id.clone(),
             owner: env!("CARGO_PKG_NAME").to_owned(),
@@ -82,7 +82,7 @@ impl Sessions {
     }
 }
 
-impl Claim<'_> {
+impl LeaseClaim<'_> {
     /// Sets the owner's name, which others see when they find the session busy. The default is the name of this library.
     pub fn owner(mut self, name: impl Into<String>) -> Self {
         self.owner = name.into();
@@ -138,7 +138,7 @@ impl Claim<'_> {
             OnBusy::Fail => Err(Error::Busy(Box::new(busy))),
             OnBusy::Fork => {
                 let fork = self.sessions.fork(&self.id, &ForkOptions::new())?;
-                let mut lease = Claim {
+                let mut lease = LeaseClaim {
                     id: fork,
                     on_busy: OnBusy::Fail,
                     ..self.clone()

@@ -22,7 +22,7 @@
 //!
 //! * [`Recorder`] records any reader and writer, line by line.
 //! * [`Cassette`] is the contents of a file.
-//! * [`Replay`] plays the CLI's side to a client, and reports where the client differs from the recorded one.
+//! * [`CassetteReplay`] plays the CLI's side to a client, and reports where the client differs from the recorded one.
 //! * [`normalised`] makes values the same in each run, for snapshots.
 
 mod arguments;
@@ -53,7 +53,7 @@ pub use redact::{RedactionError, RedactionRules, Redactor};
 // In a module about an API that is recorded, the rules are those.
 #[cfg(feature = "api")]
 pub(crate) use redact::RedactionRules as Rules;
-pub use replay::{Pace, Playing, Replay};
+pub use replay::{CassetteReplay, Pace, Playing};
 
 #[cfg(test)]
 mod tests;

@@ -14,13 +14,13 @@ use super::file::{Event, LineEnd, Said, What};
 use super::lines;
 use super::matching::{IdPairs, LineComparison};
 use super::redact::Redactor;
-use super::replay::{Pace, Replay};
+use super::replay::{CassetteReplay, Pace};
 use super::strings;
 use crate::peer::{NoLine, Pipes};
 use crate::running::{Exit, Log, Mismatch, Reins, Signal};
 
 pub(super) struct CassettePlayer<I, O, E> {
-    replay: Replay,
+    replay: CassetteReplay,
     redactor: Redactor,
     ids: IdPairs,
     /// Which events have happened already, ahead of those before them.
@@ -70,7 +70,7 @@ where
     E: AsyncWrite + Unpin,
 {
     pub(super) fn new(
-        replay: Replay,
+        replay: CassetteReplay,
         stdin: I,
         stdout: O,
         stderr: E,
@@ -152,7 +152,7 @@ where
                 });
                 *self.diverged.lock().unwrap_or_else(PoisonError::into_inner) = Some(*divergence);
                 self.pipes.complain(text.as_bytes()).await;
-                Exit::Code(Replay::DIVERGED)
+                Exit::Code(CassetteReplay::DIVERGED)
             }
         }
     }

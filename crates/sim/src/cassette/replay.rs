@@ -35,7 +35,7 @@ pub enum Pace {
 /// from the recorded one, if both are known.
 ///
 /// ```
-/// use outrigger_sim::cassette::{Cassette, Replay};
+/// use outrigger_sim::cassette::{Cassette, CassetteReplay};
 /// use tokio::io::AsyncWriteExt as _;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -45,7 +45,7 @@ pub enum Pace {
 ///     r#"{"t":0,"dir":"in","msg":{"type":"user","uuid":"u1","message":{"role":"user","content":"hi"}}}"#, "\n",
 ///     r#"{"t":1,"dir":"out","msg":{"type":"result","user_message_uuid":"u1"}}"#, "\n",
 /// ))?;
-/// let (mut client, played) = Replay::new(cassette).spawn_in_memory();
+/// let (mut client, played) = CassetteReplay::new(cassette).spawn_in_memory();
 /// client.stdin.write_all(b"{\"message\":{\"content\":\"hi\",\"role\":\"user\"},\"type\":\"user\",\"uuid\":\"new\"}\n").await?;
 /// drop(client.stdin);
 /// played.exit().await;
@@ -56,7 +56,7 @@ pub enum Pace {
 /// ```
 #[derive(Debug, Clone)]
 #[must_use]
-pub struct Replay {
+pub struct CassetteReplay {
     pub(super) cassette: Cassette,
     pub(super) name: String,
     pub(super) pace: Pace,
@@ -67,7 +67,7 @@ pub struct Replay {
     pub(super) ignored: Vec<Vec<String>>,
 }
 
-impl Replay {
+impl CassetteReplay {
     /// The exit code when the client differed from the recording.
     pub const DIVERGED: i32 = 97;
 
@@ -149,7 +149,7 @@ impl Replay {
     }
 }
 
-setters! { Replay:
+setters! { CassetteReplay:
     /// The name of the cassette in messages.
     name(name: impl Into<String>) = name.into();
 

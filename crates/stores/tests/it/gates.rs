@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use outrigger::testing::Simulated;
 use outrigger_fleet::GuardedTurn;
-use outrigger_fleet::gate::{Gate, Limits, Visitor};
+use outrigger_fleet::gate::{Gate, GateLimits, Visitor};
 use outrigger_needs::needs;
 use outrigger_sessions::store::ValueStore;
 use outrigger_stores::{PostgresStore, RedisStore};
@@ -31,7 +31,7 @@ async fn open(store: &str) -> Arc<dyn ValueStore> {
 }
 
 async fn gate(store: Arc<dyn ValueStore>) -> Gate {
-    let mut limits = Limits::default();
+    let mut limits = GateLimits::default();
     limits.max_running = RUNNING;
     limits.lease = Duration::from_secs(3);
     limits.poll = Duration::from_millis(20);

@@ -17,7 +17,7 @@ use self::guess::{MAX_HELD_BACK, Unsure};
 use super::Output;
 use crate::error::Error;
 use crate::fields::Fields;
-use crate::lost::{LostPrompt, Progress};
+use crate::lost::{LostPrompt, PromptProgress};
 use crate::outcome::{Around, FailureEvidence, Outcome, Verdict, is_result};
 use crate::phase::Stall;
 use crate::prompt::Prompt;
@@ -454,9 +454,9 @@ impl Turns {
             id: slot.id.clone(),
             prompt: slot.prompt.clone().without_id(),
             progress: match slot.stage {
-                PromptStage::Held { .. } => Progress::NotSent,
-                PromptStage::Sent => Progress::Sent,
-                PromptStage::Started => Progress::Begun,
+                PromptStage::Held { .. } => PromptProgress::NotSent,
+                PromptStage::Sent => PromptProgress::Sent,
+                PromptStage::Started => PromptProgress::Begun,
             },
         };
         self.slots.iter().map(lost).collect()

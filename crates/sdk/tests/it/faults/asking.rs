@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex};
 
 use outrigger::Policy;
 use outrigger::permissions::{PermissionRequest, PermissionResult};
-use outrigger_sim::peer::faulty::{Faulty, frames};
+use outrigger_sim::peer::faulty::{FaultyScript, frames};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
 use super::stand::{Stand, on_both_runtimes, read, tell, turn};
 
-fn begun() -> Faulty {
-    Faulty::new().initialize().prompt()
+fn begun() -> FaultyScript {
+    FaultyScript::new().initialize().prompt()
 }
 
 async fn the_handler_sees_the_input_and_is_answered_once() {
@@ -107,7 +107,7 @@ async fn messages_pass_while_a_handler_thinks() {
     let stand = Stand::new(
         &begun()
             .ask("q", "Bash")
-            .repeat(5, Faulty::new().say("meanwhile $i"))
+            .repeat(5, FaultyScript::new().say("meanwhile $i"))
             .request("mcp_status")
             .reply(json!({"mcpServers": []}))
             .answer_to("q")
@@ -146,7 +146,7 @@ async fn messages_pass_while_a_handler_thinks() {
 async fn a_question_is_answered_while_3000_messages_wait_unread() {
     let stand = Stand::new(
         &begun()
-            .repeat(3000, Faulty::new().say("$i"))
+            .repeat(3000, FaultyScript::new().say("$i"))
             .ask("q", "Bash")
             .answer_to("q")
             .result("fine"),

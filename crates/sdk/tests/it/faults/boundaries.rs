@@ -14,7 +14,7 @@ use outrigger::permissions::PermissionResult;
 use outrigger::transport::Exit;
 use outrigger::{AmbientEvent, Error, Policy};
 use outrigger_sim::peer;
-use outrigger_sim::peer::faulty::{Death, Faulty, FaultyStep};
+use outrigger_sim::peer::faulty::{Death, FaultyScript, FaultyStep};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -126,8 +126,8 @@ enum How {
 }
 
 /// The steps up to the frame at `at`, and the end.
-fn cut(steps: &[FaultyStep], at: usize, how: How) -> Faulty {
-    let mut script = Faulty::from(steps[..=at].to_vec());
+fn cut(steps: &[FaultyStep], at: usize, how: How) -> FaultyScript {
+    let mut script = FaultyScript::from(steps[..=at].to_vec());
     if how == How::InALine {
         let next = steps[at + 1..].iter().find_map(|step| match step {
             FaultyStep::Line(frame) => Some(frame.to_string()),
@@ -286,7 +286,7 @@ async fn behind_every_frame(how: How) {
 
 /// The witness itself: played to its end, the conversation goes as it went.
 async fn the_conversation_is_whole() {
-    let stand = Stand::new(&Faulty::from(recorded().to_vec()));
+    let stand = Stand::new(&FaultyScript::from(recorded().to_vec()));
     let session = stand
         .options()
         .permissions(Policy::allow_all())

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use outrigger_sim::peer::faulty::{Faulty, frames};
+use outrigger_sim::peer::faulty::{FaultyScript, frames};
 use serde_json::json;
 
 use super::stand::{Stand, on_both_runtimes, read, turn};
 
 async fn an_error_answer_is_an_error() {
     let stand = Stand::new(
-        &Faulty::new()
+        &FaultyScript::new()
             .initialize()
             .request("set_permission_mode")
             .line(frames::error("$request", "no such mode"))
@@ -23,18 +23,17 @@ async fn an_error_answer_is_an_error() {
     assert_eq!(error.as_refusal().unwrap().message, "no such mode");
     let (_, outcome) = turn(&session, "go").await;
     assert_eq!(outcome.result_text(), "fine");
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 /// While nobody reads any stream of the session.
 async fn of_150_requests_in_a_row_each_gets_its_answer() {
-    let one = Faulty::new()
-        .repeat(20, Faulty::new().say("unread"))
+    let one = FaultyScript::new()
+        .repeat(20, FaultyScript::new().say("unread"))
         .request("mcp_status")
         .reply(json!({"n": "$i"}));
     let stand = Stand::new(
-        &Faulty::new()
+        &FaultyScript::new()
             .initialize()
             .prompt()
             .repeat(150, one)
@@ -49,13 +48,12 @@ async fn of_150_requests_in_a_row_each_gets_its_answer() {
     }
     let (told, outcome) = read(&mut running).await;
     assert_eq!((told.len(), outcome.result_text()), (3000, "fine"));
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 /// Answered in the opposite order, all at once.
 async fn answers_in_another_order_reach_whom_they_answer() {
-    let mut script = Faulty::new().initialize();
+    let mut script = FaultyScript::new().initialize();
     for _ in 0..20 {
         script = script.request("mcp_status");
     }
@@ -78,13 +76,12 @@ async fn answers_in_another_order_reach_whom_they_answer() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), 20, "nobody got another's answer");
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 async fn a_request_that_is_never_answered_is_given_up_and_the_session_lives() {
     let stand = Stand::new(
-        &Faulty::new()
+        &FaultyScript::new()
             .initialize()
             .request("mcp_status")
             .take(json!({"type": "control_cancel_request", "request_id": "$request"}))
@@ -108,13 +105,12 @@ async fn a_request_that_is_never_answered_is_given_up_and_the_session_lives() {
     assert_eq!(outcome.result_text(), "fine");
     let stats = session.stats();
     assert_eq!((stats.unanswered_by_cli, stats.unmatched_responses), (0, 5));
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 async fn a_second_answer_changes_nothing() {
     let stand = Stand::new(
-        &Faulty::new()
+        &FaultyScript::new()
             .initialize()
             .request("mcp_status")
             .reply(json!({"first": true}))
@@ -128,14 +124,13 @@ async fn a_second_answer_changes_nothing() {
         assert_eq!(reply.get(), expected);
     }
     assert_eq!(session.stats().unmatched_responses, 1);
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 /// Slow, but in time: what comes before the answer is not lost, and questions in it are answered.
 async fn requests_of_the_cli_before_initialize_is_answered_are_served() {
     let stand = Stand::new(
-        &Faulty::new()
+        &FaultyScript::new()
             .request("initialize")
             .ask("early", "Bash")
             .answer_to("early")
@@ -155,7 +150,7 @@ async fn requests_of_the_cli_before_initialize_is_answered_are_served() {
 /// by them.
 async fn interrupts_that_do_nothing_are_given_up() {
     let stand = Stand::new(
-        &Faulty::new()
+        &FaultyScript::new()
             .initialize()
             .prompt()
             .request("interrupt")
@@ -183,8 +178,7 @@ async fn interrupts_that_do_nothing_are_given_up() {
     assert_eq!(running.outcome().await.unwrap().result_text(), "ended by itself");
     let (_, outcome) = turn(&session, "go").await;
     assert_eq!(outcome.result_text(), "next");
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 on_both_runtimes!(

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use outrigger::transport::Exit;
 use outrigger::{Cause, Error, Session};
-use outrigger_sim::peer::faulty::{Death, Faulty, FaultyStep, Grandchild, Piece, frames};
+use outrigger_sim::peer::faulty::{Death, FaultyScript, FaultyStep, Grandchild, Piece, frames};
 use serde_json::json;
 
 use super::stand::{Stand, on_both_runtimes, read, tell, turn};
 
-fn begun() -> Faulty {
-    Faulty::new().initialize().prompt()
+fn begun() -> FaultyScript {
+    FaultyScript::new().initialize().prompt()
 }
 
 /// Everybody who can wait for something, and what they get when it ends.
@@ -82,7 +82,7 @@ impl Waiting {
     }
 }
 
-async fn dies(script: Faulty) -> (Vec<String>, Error) {
+async fn dies(script: FaultyScript) -> (Vec<String>, Error) {
     let stand = Stand::new(&script);
     let waiting = Waiting::begin(&stand).await;
     let end = waiting.end().await;
@@ -124,7 +124,7 @@ async fn what_was_written_before_the_end_is_read() {
     let long = "x".repeat(1000);
     let (told, error) = dies(
         begun()
-            .repeat(500, Faulty::new().say(&format!("$i {long}")))
+            .repeat(500, FaultyScript::new().say(&format!("$i {long}")))
             .die(Death::Code(0)),
     )
     .await;
@@ -185,7 +185,12 @@ async fn dying_while_it_waits_for_an_answer_drops_the_handler() {
 
 /// An outcome that was told before the end stays what it was, whatever the exit.
 async fn a_turn_that_has_ended_stays_ended() {
-    let stand = Stand::new(&Faulty::new().initialize().turn("fine").die(Death::Signal(9)));
+    let stand = Stand::new(
+        &FaultyScript::new()
+            .initialize()
+            .turn("fine")
+            .die(Death::Signal(9)),
+    );
     let session = stand.session().await;
     let mut turn = session.prompt("go").await.unwrap();
     let (told, outcome) = read(&mut turn).await;
@@ -227,13 +232,17 @@ async fn a_grandchild_that_holds_the_pipes_does_not_hide_the_death() {
 }
 
 async fn what_cannot_start_says_why() {
-    let stand = Stand::new(&Faulty::new().complain("no cheese at all\n").die(Death::Code(7)));
+    let stand = Stand::new(
+        &FaultyScript::new()
+            .complain("no cheese at all\n")
+            .die(Death::Code(7)),
+    );
     let error = stand.options().start().await.unwrap_err();
     assert_eq!(error.exit(), Some(Exit::with_code(7)));
     assert_eq!(error.stderr_tail(), Some("no cheese at all\n"));
     stand.gone().await;
 
-    let stand = Stand::new(&Faulty::new().request("initialize").die(Death::Signal(9)));
+    let stand = Stand::new(&FaultyScript::new().request("initialize").die(Death::Signal(9)));
     let error = stand.options().start().await.unwrap_err();
     assert_eq!(error.exit(), Some(Exit::with_signal(9)));
     stand.gone().await;
@@ -241,7 +250,7 @@ async fn what_cannot_start_says_why() {
 
 async fn an_initialize_that_is_never_answered_leaves_nothing() {
     let stand = Stand::new(
-        &Faulty::new()
+        &FaultyScript::new()
             .request("initialize")
             .complain("busy\n")
             .grandchild(Grandchild::default())
@@ -264,7 +273,7 @@ async fn an_initialize_that_is_never_answered_leaves_nothing() {
 async fn much_on_stderr_stops_nothing_and_its_end_is_kept() {
     let flood = || FaultyStep::Stderr(vec![Piece::Times("noise on stderr\n".into(), 131_072)]);
     let stand = Stand::new(
-        &Faulty::new()
+        &FaultyScript::new()
             .step(flood())
             .initialize()
             .prompt()

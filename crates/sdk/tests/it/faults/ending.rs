@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use outrigger::Options;
 use outrigger::transport::Exit;
-use outrigger_sim::peer::faulty::{Faulty, FaultyStep, Grandchild};
+use outrigger_sim::peer::faulty::{FaultyScript, FaultyStep, Grandchild};
 
 use super::stand::{Stand, on_both_runtimes, turn};
 
 /// Grandchildren of all kinds.
-fn family() -> Faulty {
-    let mut script = Faulty::new();
+fn family() -> FaultyScript {
+    let mut script = FaultyScript::new();
     for own_session in [false, true] {
         for survives in [false, true] {
             script = script.grandchild(Grandchild {
@@ -24,7 +24,7 @@ fn family() -> Faulty {
 }
 
 /// A CLI that does one turn and then ignores everything.
-fn stubborn() -> Faulty {
+fn stubborn() -> FaultyScript {
     family()
         .step(FaultyStep::Survive)
         .initialize()
@@ -51,7 +51,12 @@ async fn ignoring_eof_and_sigterm_ends_in_a_kill_of_all() {
 
 /// It ends at once on SIGTERM, its children do not.
 async fn ignoring_eof_alone_ends_in_sigterm() {
-    let stand = Stand::new(&Faulty::new().initialize().turn("fine").step(FaultyStep::Hold));
+    let stand = Stand::new(
+        &FaultyScript::new()
+            .initialize()
+            .turn("fine")
+            .step(FaultyStep::Hold),
+    );
     let session = impatient(&stand)
         .term_grace(Duration::from_secs(30))
         .start()
@@ -78,7 +83,7 @@ async fn an_orderly_end_leaves_nothing_of_the_group() {
         ..Grandchild::default()
     };
     let stand = Stand::new(
-        &Faulty::new()
+        &FaultyScript::new()
             .grandchild(held(false))
             .grandchild(held(true))
             .initialize()

@@ -3,18 +3,22 @@
 use std::time::Duration;
 
 use outrigger::Event;
-use outrigger_sim::peer::faulty::{Faulty, FaultyStep, frames};
+use outrigger_sim::peer::faulty::{FaultyScript, FaultyStep, frames};
 use serde_json::json;
 
 use super::stand::{Stand, on_both_runtimes, read, tell, turn};
 
-fn begun() -> Faulty {
-    Faulty::new().initialize().prompt()
+fn begun() -> FaultyScript {
+    FaultyScript::new().initialize().prompt()
 }
 
 /// Nobody reads before the turn is over; then one frame at a time, with others in between.
 async fn a_reader_of_10000_frames_that_comes_late_misses_none() {
-    let stand = Stand::new(&begun().repeat(10_000, Faulty::new().say("$i")).result("fine"));
+    let stand = Stand::new(
+        &begun()
+            .repeat(10_000, FaultyScript::new().say("$i"))
+            .result("fine"),
+    );
     let session = stand.session().await;
     let mut running = session.prompt("go").await.unwrap();
     running.watch().outcome().await.unwrap();
@@ -27,8 +31,7 @@ async fn a_reader_of_10000_frames_that_comes_late_misses_none() {
         }
     }
     assert_eq!(seen, 10_000);
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 /// 10 MB for a reader that has room for a fortieth of that.
@@ -38,7 +41,7 @@ async fn what_a_late_reader_does_not_take_does_not_fill_the_memory() {
     let long = "x".repeat(2000);
     let stand = Stand::new(
         &begun()
-            .repeat(FRAMES, Faulty::new().say(&format!("$i {long}")))
+            .repeat(FRAMES, FaultyScript::new().say(&format!("$i {long}")))
             .request("held")
             .reply(json!({}))
             .result("fine"),
@@ -66,18 +69,17 @@ async fn what_a_late_reader_does_not_take_does_not_fill_the_memory() {
     }
     assert_eq!(seen, FRAMES);
     assert_eq!(session.stats().left_out.frames, 0);
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 /// The CLI writes more than a pipe holds before it reads a prompt that is more than a pipe holds.
 async fn both_pipes_full_at_once_is_no_deadlock() {
-    let burst = Faulty::new().repeat(
+    let burst = FaultyScript::new().repeat(
         256,
-        Faulty::new().line(json!({"type": "keep_alive", "x": "y".repeat(1024)})),
+        FaultyScript::new().line(json!({"type": "keep_alive", "x": "y".repeat(1024)})),
     );
     let stand = Stand::new(
-        &Faulty::new()
+        &FaultyScript::new()
             .then(burst.clone())
             .initialize()
             .then(burst.clone())
@@ -102,7 +104,7 @@ async fn both_pipes_full_at_once_is_no_deadlock() {
 async fn a_cli_that_stops_reading_blocks_nobody() {
     let stand = Stand::new(
         &begun()
-            .repeat(1000, Faulty::new().say("$i"))
+            .repeat(1000, FaultyScript::new().say("$i"))
             .result("fine")
             .step(FaultyStep::Hold),
     );
@@ -182,7 +184,7 @@ async fn reading_that_is_cancelled_between_two_pieces_loses_nothing() {
 async fn a_reader_that_blocks_its_thread_for_a_while_loses_nothing() {
     let stand = Stand::new(
         &begun()
-            .repeat(2000, Faulty::new().say("$i"))
+            .repeat(2000, FaultyScript::new().say("$i"))
             .ask("q", "Bash")
             .answer_to("q")
             .result("fine"),
@@ -200,8 +202,7 @@ async fn a_reader_that_blocks_its_thread_for_a_while_loses_nothing() {
         }
     }
     assert_eq!((seen, stand.answers().len()), (2000, 1));
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 on_both_runtimes!(

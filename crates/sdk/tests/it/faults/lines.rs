@@ -1,14 +1,14 @@
 //! What comes on stdout and is not as it should be.
 
 use outrigger::Event;
-use outrigger_sim::peer::faulty::{Faulty, Piece, frames};
+use outrigger_sim::peer::faulty::{FaultyScript, Piece, frames};
 use serde_json::{Value, json};
 
 use super::stand::{Stand, on_both_runtimes, one_turn, read, turn};
 
 /// A conversation up to the first prompt's turn.
-fn begun() -> Faulty {
-    Faulty::new().initialize().prompt()
+fn begun() -> FaultyScript {
+    FaultyScript::new().initialize().prompt()
 }
 
 /// A line of JSON with its end, for steps that write bytes.
@@ -34,8 +34,7 @@ async fn an_unknown_message_type_is_kept() {
         (unknown, stats.misfits),
         (vec!["never_seen", "system/never_seen_either"], 0)
     );
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 async fn an_unknown_content_block_leaves_its_message_whole() {
@@ -77,13 +76,12 @@ async fn odd_values_and_fields_lose_no_result() {
         told == ["text lost nothing"] || told == ["undecodable assistant"],
         "{told:?}"
     );
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 async fn noise_between_the_lines_is_passed_over() {
     let stand = Stand::new(
-        &Faulty::new()
+        &FaultyScript::new()
             .raw("warming up\n")
             .initialize()
             .raw("[SandboxDebug] noise\n\n   \n\r\n")
@@ -101,8 +99,7 @@ async fn noise_between_the_lines_is_passed_over() {
     assert_eq!(said, ["text one", "text two"], "{told:?}");
     assert_eq!(outcome.result_text(), "fine");
     assert!(session.stats().misfits > 0);
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 async fn a_broken_line_costs_nothing_but_itself() {
@@ -118,8 +115,7 @@ async fn a_broken_line_costs_nothing_but_itself() {
     let said = told.iter().filter(|line| *line == "text unharmed").count();
     assert_eq!((said, outcome.result_text()), (3, "fine"), "{told:?}");
     assert_eq!(session.stats().misfits, 3);
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 /// A line with a tool's result of so many bytes, in pieces, so that no script is as long.
@@ -141,8 +137,7 @@ async fn a_long_line_comes_whole(bytes: usize) {
     let (told, outcome) = turn(&session, "go").await;
     assert_eq!(told, [format!("result {bytes} bytes"), "text next".into()]);
     assert_eq!(outcome.result_text(), "fine");
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 async fn a_line_of_24_mb_comes_whole_by_default() {
@@ -175,7 +170,7 @@ async fn more_than_10_mb_in_all_is_no_limit() {
     let long = "x".repeat(2000);
     let (told, _) = one_turn(
         begun()
-            .repeat(6000, Faulty::new().say(&format!("$i {long}")))
+            .repeat(6000, FaultyScript::new().say(&format!("$i {long}")))
             .result("fine"),
     )
     .await;
@@ -205,8 +200,7 @@ async fn nesting_of_5000_is_passed_through() {
     }
     assert_eq!(inputs, [format!("{{\"x\":{deep}}}")]);
     assert_eq!(turn.outcome().await.unwrap().result_text(), "fine");
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 async fn several_frames_on_a_line_and_separators_inside_strings() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outrigger::transport::Exit;
 use outrigger::{Options, Phase, Verdict};
-use outrigger_sim::peer::faulty::{Faulty, FaultyStep, Grandchild, frames};
+use outrigger_sim::peer::faulty::{FaultyScript, FaultyStep, Grandchild, frames};
 use serde_json::json;
 
 use super::stand::{Stand, on_both_runtimes, read, turn};
@@ -22,8 +22,8 @@ fn impatient(stand: &Stand) -> Options {
 }
 
 /// A turn up to where it stalls.
-fn up_to(phase: Phase) -> Faulty {
-    let begun = Faulty::new().initialize().prompt();
+fn up_to(phase: Phase) -> FaultyScript {
+    let begun = FaultyScript::new().initialize().prompt();
     if phase == Phase::FirstToken {
         return begun;
     }
@@ -52,8 +52,7 @@ async fn a_stall_ends_the_turn_and_the_session_goes_on() {
         assert_eq!(error.outcome().unwrap().verdict(), &Verdict::Interrupted);
         assert!(error.is_transient());
         assert_eq!(turn(&session, "go").await.1.result_text(), "next");
-        session.close().await.unwrap();
-        stand.gone().await;
+        stand.closed(session).await;
     }
 }
 
@@ -66,7 +65,7 @@ async fn a_stall_that_nothing_ends_is_killed_with_its_family() {
             holds_pipes: false,
         };
         let stand = Stand::new(
-            &Faulty::new()
+            &FaultyScript::new()
                 .grandchild(deaf)
                 .step(FaultyStep::Survive)
                 .then(up_to(phase))
@@ -86,7 +85,7 @@ async fn a_stall_that_nothing_ends_is_killed_with_its_family() {
 /// A tool that runs, and a question to the host, have no deadline.
 async fn a_tool_and_a_question_may_take_longer() {
     let stand = Stand::new(
-        &Faulty::new()
+        &FaultyScript::new()
             .initialize()
             .prompt()
             .line(frames::tool_use("t1", "Bash", json!({"command": "make"})))
@@ -119,8 +118,7 @@ async fn a_tool_and_a_question_may_take_longer() {
         .filter(|line| line["request"]["subtype"] == "interrupt")
         .count();
     assert_eq!(interrupts, 0);
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 on_both_runtimes!(

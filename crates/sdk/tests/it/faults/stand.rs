@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use outrigger::options::{Auth, Secret};
 use outrigger::{Agent, Event, Options, Outcome, Session, Turn};
-use outrigger_sim::peer::faulty::{self, Faulty, Note};
+use outrigger_sim::peer::faulty::{self, FaultyScript, Note};
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -56,7 +56,7 @@ pub(crate) struct Stand {
 }
 
 impl Stand {
-    pub(crate) fn new(script: &Faulty) -> Self {
+    pub(crate) fn new(script: &FaultyScript) -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("script.json"), script.to_json()).unwrap();
         Self { directory }
@@ -160,6 +160,12 @@ impl Stand {
             .any(|line| line == log.as_bytes())
     }
 
+    /// Closes the session, and waits until nothing is left.
+    pub(crate) async fn closed(&self, session: Session) {
+        session.close().await.unwrap();
+        self.gone().await;
+    }
+
     /// Waits until nothing is left. Nothing announces changes of the process table, so it is looked at again and again.
     pub(crate) async fn gone(&self) {
         let deadline = Instant::now() + PATIENCE / 2;
@@ -229,7 +235,7 @@ pub(crate) async fn turn(session: &Session, prompt: &str) -> (Vec<String>, Outco
 }
 
 /// Runs a script of one turn and closes. What the turn told, and its answer.
-pub(crate) async fn one_turn(script: Faulty) -> (Vec<String>, String) {
+pub(crate) async fn one_turn(script: FaultyScript) -> (Vec<String>, String) {
     let stand = Stand::new(&script);
     let session = stand.session().await;
     let (told, outcome) = turn(&session, "go").await;

@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use outrigger::{AmbientEvent, Cause, Outcome, Policy, Session, Verdict};
-use outrigger_sim::peer::faulty::{Faulty, FaultyStep, frames};
+use outrigger_sim::peer::faulty::{FaultyScript, FaultyStep, frames};
 use serde_json::{Value, json};
 
 use super::stand::{Stand, on_both_runtimes, read, turn};
 use crate::support::PATIENCE;
 
-fn lines(frames: impl IntoIterator<Item = Value>) -> Faulty {
-    Faulty::from(frames.into_iter().map(FaultyStep::Line).collect::<Vec<_>>())
+fn lines(frames: impl IntoIterator<Item = Value>) -> FaultyScript {
+    FaultyScript::from(frames.into_iter().map(FaultyStep::Line).collect::<Vec<_>>())
 }
 
 /// A point that the test decides when to pass.
-fn gate(name: &str) -> Faulty {
-    Faulty::new().request(name).reply(json!({}))
+fn gate(name: &str) -> FaultyScript {
+    FaultyScript::new().request(name).reply(json!({}))
 }
 
 async fn pass(session: &Session, gate: &str) {
@@ -32,9 +32,9 @@ async fn ambient_turn(ambient: &mut outrigger::Ambient) -> Outcome {
 }
 
 /// A turn that leaves an agent in the background, whose end begins another turn. `reports`: whether it says what state it is in.
-fn with_an_agent(reports: bool) -> Faulty {
+fn with_an_agent(reports: bool) -> FaultyScript {
     let state = |state| lines(reports.then(|| frames::state(state)));
-    Faulty::new()
+    FaultyScript::new()
         .initialize()
         .prompt()
         .then(state("running"))
@@ -68,8 +68,7 @@ async fn an_interim_result_is_not_the_end_of_the_run() {
         );
         session.wait_run_end(PATIENCE).await.unwrap();
         assert_eq!(session.tasks().running().count(), 0);
-        session.close().await.unwrap();
-        stand.gone().await;
+        stand.closed(session).await;
     }
 }
 
@@ -77,7 +76,7 @@ async fn an_interim_result_is_not_the_end_of_the_run() {
 /// the background found is the answer.
 async fn stdin_lives_as_long_as_the_run() {
     let stand = Stand::new(
-        &Faulty::new()
+        &FaultyScript::new()
             .initialize()
             .prompt()
             .line(frames::state("running"))
@@ -112,14 +111,14 @@ async fn a_cli_that_tells_nothing_of_its_state_is_followed_by_its_results() {
     let silent = |text: &str| {
         let mut init = frames::init();
         init["capabilities"] = json!([]);
-        Faulty::new()
+        FaultyScript::new()
             .take_prompt()
             .line(init)
             .say(text)
             .line(frames::nobodys_result(text))
     };
     let stand = Stand::new(
-        &Faulty::new()
+        &FaultyScript::new()
             .request("initialize")
             .line(initialized)
             .then(silent("one"))
@@ -135,14 +134,13 @@ async fn a_cli_that_tells_nothing_of_its_state_is_followed_by_its_results() {
     assert_eq!(read(one).await.0, ["text one"]);
     assert_eq!(read(two).await.0, ["text two"]);
     session.wait_run_end(PATIENCE).await.unwrap();
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 /// A turn of the background that runs when the prompt comes, and results of such turns while the prompt's own runs.
 async fn a_foreign_result_resolves_nobody() {
     let stand = Stand::new(
-        &Faulty::new()
+        &FaultyScript::new()
             .initialize()
             .line(frames::init())
             .say("not yours")
@@ -165,15 +163,14 @@ async fn a_foreign_result_resolves_nobody() {
     );
     assert_eq!(ambient_turn(&mut ambient).await.result_text(), "not yours");
     assert_eq!(ambient_turn(&mut ambient).await.result_text(), "nor this");
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 /// A result that comes twice, and one that comes again when the next prompt's turn runs: nobody is one turn behind.
 async fn late_and_doubled_results_end_no_other_turn() {
     let first = || frames::result_of(&["$prompt.0"], "first");
     let stand = Stand::new(
-        &Faulty::new()
+        &FaultyScript::new()
             .initialize()
             .prompt()
             .line(first())
@@ -194,15 +191,14 @@ async fn late_and_doubled_results_end_no_other_turn() {
         (told, outcome.result_text()),
         (vec!["text second".to_owned()], "second")
     );
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 /// The interrupt is given up before the turn has ended. The next prompt waits all the same, so that the late result is not
 /// taken for its own.
 async fn the_late_result_of_an_interrupted_turn_is_not_the_next_ones() {
     let stand = Stand::new(
-        &Faulty::new()
+        &FaultyScript::new()
             .initialize()
             .prompt()
             .request("interrupt")
@@ -229,14 +225,13 @@ async fn the_late_result_of_an_interrupted_turn_is_not_the_next_ones() {
         (told, outcome.result_text()),
         (vec!["text mine".to_owned()], "mine")
     );
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 /// Folded into the running turn, and merged with another that waits: one result each, and both know theirs.
 async fn folded_and_merged_prompts_all_get_an_outcome() {
     let stand = Stand::new(
-        &Faulty::new()
+        &FaultyScript::new()
             .initialize()
             .prompt()
             .say("working")
@@ -264,14 +259,13 @@ async fn folded_and_merged_prompts_all_get_an_outcome() {
         assert_eq!((one.result_text(), two.result_text()), (text, text));
         assert_eq!(one.prompts().len(), 2);
     }
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 /// Folded, and the result names only the prompt whose turn it was.
 async fn a_folded_prompt_that_no_result_names_ends_with_its_turn() {
     let stand = Stand::new(
-        &Faulty::new()
+        &FaultyScript::new()
             .initialize()
             .prompt()
             .take_prompt()
@@ -286,13 +280,12 @@ async fn a_folded_prompt_that_no_result_names_ends_with_its_turn() {
     let mut steer = session.steer("left").await.unwrap();
     assert_eq!(running.outcome().await.unwrap().result_text(), "one result");
     assert_eq!(steer.outcome().await.unwrap().result_text(), "one result");
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 /// The CLI is through with prompts that it never ran.
 async fn dropped_prompts_end_without_a_result() {
-    let mut script = Faulty::new().initialize();
+    let mut script = FaultyScript::new().initialize();
     let states = ["completed", "cancelled", "discarded", "refused", "never_seen"];
     for state in states {
         script = script
@@ -319,8 +312,7 @@ async fn dropped_prompts_end_without_a_result() {
         ]
     );
     assert_eq!(turn(&session, "go").await.1.result_text(), "still here");
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 /// A `success` that says it is none, and one of a turn that called no model.
@@ -333,7 +325,7 @@ async fn a_success_that_is_none_is_no_success() {
     blocked["num_turns"] = json!(0);
     blocked.as_object_mut().unwrap().remove("terminal_reason");
     let stand = Stand::new(
-        &Faulty::new()
+        &FaultyScript::new()
             .initialize()
             .prompt()
             .line(failed)
@@ -348,14 +340,13 @@ async fn a_success_that_is_none_is_no_success() {
         let outcome = turn.outcome().await.unwrap();
         assert_eq!((outcome.verdict(), outcome.is_success()), (&verdict, false));
     }
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 /// A control call needs nobody to read a turn or a stream, and works between turns.
 async fn requests_are_answered_whoever_reads() {
     let stand = Stand::new(
-        &Faulty::new()
+        &FaultyScript::new()
             .initialize()
             .then(gate("before"))
             .prompt()
@@ -370,8 +361,7 @@ async fn requests_are_answered_whoever_reads() {
     assert_eq!(unread.watch().outcome().await.unwrap().result_text(), "fine");
     drop(unread);
     pass(&session, "after").await;
-    session.close().await.unwrap();
-    stand.gone().await;
+    stand.closed(session).await;
 }
 
 on_both_runtimes!(

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outrigger::permissions::{PermissionRequest, PermissionResult};
 use outrigger::protocol::shared::PermissionMode;
 use outrigger::{
-    Claim, Detached, Event, Local, Lost, Options, Policy, Progress, ReviveProblem, Revived, Session,
+    Claim, Detached, Event, Local, Lost, Options, Policy, PromptProgress, ReviveProblem, Revived, Session,
     SessionUsage, Verdict,
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -130,9 +130,9 @@ async fn a_session_that_was_killed_in_a_turn_goes_on_as_it_was() {
     assert_eq!(
         prompts,
         [
-            (begun.id().to_string(), Progress::Begun),
-            (queued.id().to_string(), Progress::Sent),
-            (held.id().to_string(), Progress::NotSent),
+            (begun.id().to_string(), PromptProgress::Begun),
+            (queued.id().to_string(), PromptProgress::Sent),
+            (held.id().to_string(), PromptProgress::NotSent),
         ]
     );
     assert!(lost.tasks.is_empty() && lost.questions.is_empty() && lost.not_repeated.is_empty());
@@ -202,7 +202,7 @@ async fn a_tool_that_was_running_does_not_spoil_the_conversation() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     kill(&session).await;
     let (again, lost) = revived(&session).await;
-    assert_eq!(lost.prompts[0].progress, Progress::Begun);
+    assert_eq!(lost.prompts[0].progress, PromptProgress::Begun);
     let (seen, outcome) = turn(&again, "%say on we go").await;
     assert_eq!(
         (seen.as_slice(), outcome.verdict()),

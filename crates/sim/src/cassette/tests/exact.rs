@@ -85,7 +85,7 @@ proptest! {
             recorder.exit(Some(3), None);
             recorder.finish().unwrap();
             let cassette = Cassette::parse(&paper.text()).unwrap();
-            let (mut io, playing) = Replay::new(cassette).spawn_in_memory();
+            let (mut io, playing) = CassetteReplay::new(cassette).spawn_in_memory();
             let mut played = Vec::new();
             io.stdout.read_to_end(&mut played).await.unwrap();
             assert_eq!(playing.exit().await, Exit::Code(3));
@@ -103,7 +103,7 @@ async fn what_is_on_stderr_comes_back_too() {
     let mut passed = Vec::new();
     recorder.stderr(&said[..]).read_to_end(&mut passed).await.unwrap();
     recorder.exit(Some(0), None);
-    let (mut io, playing) = Replay::new(Cassette::parse(&paper.text()).unwrap()).spawn_in_memory();
+    let (mut io, playing) = CassetteReplay::new(Cassette::parse(&paper.text()).unwrap()).spawn_in_memory();
     let mut played = Vec::new();
     io.stderr.read_to_end(&mut played).await.unwrap();
     assert_eq!(playing.exit().await, Exit::Code(0));

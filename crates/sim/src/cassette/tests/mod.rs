@@ -164,7 +164,7 @@ async fn a_session_is_written_down_and_plays_again_with_other_ids_and_directorie
     assert!(matches!(cassette.events.last().unwrap().what, What::Exit { .. }));
 
     let env = [("HOME".to_owned(), "/Users/joe".to_owned())];
-    let replay = Replay::new(cassette.clone()).surroundings(["claude"], env, "/srv/there");
+    let replay = CassetteReplay::new(cassette.clone()).surroundings(["claude"], env, "/srv/there");
     let (io, playing) = replay.spawn_in_memory();
     let seen = converse(io.stdin, io.stdout, &conversation(SECOND, "other")).await;
     assert_eq!(playing.exit().await, Exit::Code(0), "{:?}", playing.divergence());
@@ -187,12 +187,12 @@ async fn a_session_is_written_down_and_plays_again_with_other_ids_and_directorie
 }
 
 async fn replayed(text: &str, said: &[(&str, Value)]) -> Option<Divergence> {
-    let replay = Replay::new(Cassette::parse(text).unwrap()).name("it.ndjson");
+    let replay = CassetteReplay::new(Cassette::parse(text).unwrap()).name("it.ndjson");
     let (io, playing) = replay.spawn_in_memory();
     converse(io.stdin, io.stdout, said).await;
     let exit = playing.exit().await;
     let divergence = playing.divergence();
-    let wrong = exit == Exit::Code(Replay::DIVERGED);
+    let wrong = exit == Exit::Code(CassetteReplay::DIVERGED);
     assert_eq!(divergence.is_some(), wrong, "{exit:?} {divergence:?}");
     let mut complaint = Vec::new();
     let mut stderr = io.stderr;
@@ -311,7 +311,7 @@ async fn it_is_played_at_the_pace_that_is_asked_for() {
     let cassette = Cassette::parse(&paper.text()).unwrap();
     for (pace, seconds) in [(Pace::None, 0), (Pace::Original, 8), (Pace::Scaled(0.5), 4)] {
         let begun = tokio::time::Instant::now();
-        let (io, playing) = Replay::new(cassette.clone()).pace(pace).spawn_in_memory();
+        let (io, playing) = CassetteReplay::new(cassette.clone()).pace(pace).spawn_in_memory();
         converse(io.stdin, io.stdout, &said).await;
         assert_eq!(playing.exit().await, Exit::Code(0));
         assert_eq!(begun.elapsed().as_secs(), seconds, "{pace:?}");
@@ -401,7 +401,7 @@ async fn replies_of_a_model_that_are_recorded_are_those_that_are_played() {
     ];
     let text = recorded(agent, &about(&[]), &said).await;
     let cassette = Cassette::parse(&text).unwrap();
-    let (io, playing) = Replay::new(cassette.clone()).spawn_in_memory();
+    let (io, playing) = CassetteReplay::new(cassette.clone()).spawn_in_memory();
     let seen = converse(io.stdin, io.stdout, &said).await;
     assert_eq!(playing.divergence(), None);
     // The directories are those of nobody, then and now.
@@ -464,7 +464,7 @@ async fn the_command_line_is_compared_by_what_it_says() {
         "{{secret}}"
     ]);
     let play = async |argv: &[&str], ignored: &str| {
-        let replay = Replay::new(cassette(then.clone())).ignore(ignored);
+        let replay = CassetteReplay::new(cassette(then.clone())).ignore(ignored);
         let env = [("HOME".to_owned(), "/home/jo".to_owned())];
         let (io, playing) = replay
             .surroundings(argv.to_vec(), env, "/home/jo/it")
@@ -561,20 +561,20 @@ async fn what_follows_a_signal_is_played_when_it_is_sent() {
         r#"{"t":1,"dir":"meta","msg":{"exit_code":1,"exit_signal":null}}"#,
     ];
     let cassette = Cassette::parse(&text.join("\n")).unwrap();
-    let (mut io, playing) = Replay::new(cassette.clone()).spawn_in_memory();
+    let (mut io, playing) = CassetteReplay::new(cassette.clone()).spawn_in_memory();
     playing.running().signal(crate::peer::Signal::Int);
     let mut said = String::new();
     io.stdout.read_to_string(&mut said).await.unwrap();
     assert_eq!(said, "{\"type\":\"system\"}\n{\"type\":\"result\"}\n");
     assert_eq!(playing.exit().await, Exit::Code(1));
 
-    let (_io, playing) = Replay::new(cassette.clone()).spawn_in_memory();
+    let (_io, playing) = CassetteReplay::new(cassette.clone()).spawn_in_memory();
     assert_eq!(
         playing.exit().await,
-        Exit::Code(Replay::DIVERGED),
+        Exit::Code(CassetteReplay::DIVERGED),
         "nobody signals"
     );
-    let (_io, playing) = Replay::new(cassette).spawn_in_memory();
+    let (_io, playing) = CassetteReplay::new(cassette).spawn_in_memory();
     playing.running().signal(crate::peer::Signal::Kill);
     assert_eq!(playing.exit().await, Exit::Signal(9));
 }

@@ -43,7 +43,7 @@ fn renamed(cassette: &Cassette) -> HashMap<String, String> {
 /// Says what was said then, each after what came before it then, and gives what did not come as it did.
 async fn play(cassette: &Cassette) -> Option<String> {
     let names = renamed(cassette);
-    let (io, playing) = Replay::new(cassette.clone()).spawn_in_memory();
+    let (io, playing) = CassetteReplay::new(cassette.clone()).spawn_in_memory();
     let (mut stdin, mut lines) = (Some(io.stdin), BufReader::new(io.stdout).lines());
     let mut stderr = io.stderr;
     tokio::spawn(async move { stderr.read_to_end(&mut Vec::new()).await });

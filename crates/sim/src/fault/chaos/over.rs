@@ -6,21 +6,21 @@ use std::sync::Arc;
 use tokio::io::DuplexStream;
 
 use super::{Case, Chaos, ChaosFailure, Summary};
-use crate::cassette::{Cassette, Replay};
+use crate::cassette::{Cassette, CassetteReplay};
 use crate::fault::{FaultyReader, FaultyWriter, FloodedReader, FrameDirection, Stage, Unfit, Wire};
 use crate::peer::{ClientIo, Exit, Running, Signal};
 use crate::script::{Gates, Script};
 
 /// A peer that can be started for each schedule.
 ///
-/// A [`Cassette`] is replayed without delays, a [`Replay`] with its settings, a [`Script`] by the simulated agent; and
+/// A [`Cassette`] is replayed without delays, a [`CassetteReplay`] with its settings, a [`Script`] by the simulated agent; and
 /// a closure that starts something is a peer, too.
 pub trait Peer: Send + Sync + 'static {
     /// Starts a peer. Called inside a tokio runtime.
     fn start(&self) -> (ClientIo, Running);
 }
 
-impl Peer for Replay {
+impl Peer for CassetteReplay {
     fn start(&self) -> (ClientIo, Running) {
         let (io, playing) = self.clone().spawn_in_memory();
         (io, playing.running().clone())
@@ -29,7 +29,7 @@ impl Peer for Replay {
 
 impl Peer for Cassette {
     fn start(&self) -> (ClientIo, Running) {
-        Replay::new(self.clone()).start()
+        CassetteReplay::new(self.clone()).start()
     }
 }
 
@@ -132,7 +132,7 @@ impl Chaos {
     /// of its pipes, with the faults between.
     ///
     /// A cassette expects the recorded lines of the client, so that faults on the way to it end it with
-    /// [`Replay::DIVERGED`]: use a profile for the [way from the CLI](super::Profile::output_only) where the client's lines have to arrive.
+    /// [`CassetteReplay::DIVERGED`]: use a profile for the [way from the CLI](super::Profile::output_only) where the client's lines have to arrive.
     ///
     /// ```
     /// use outrigger_sim::cassette::Cassette;

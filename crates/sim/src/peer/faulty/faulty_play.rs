@@ -225,7 +225,7 @@ impl<'s, S: FaultyStage> FaultyPlay<'s, S> {
 mod tests {
     use serde_json::json;
 
-    use super::super::Faulty;
+    use super::super::FaultyScript;
     use super::*;
 
     /// A client that said all it has to say, and what it got.
@@ -270,13 +270,13 @@ mod tests {
         }
     }
 
-    fn play(script: &Faulty, input: &[Value]) -> (Death, Memory) {
+    fn play(script: &FaultyScript, input: &[Value]) -> (Death, Memory) {
         let mut memory = Memory {
             input: input.iter().map(Value::to_string).collect(),
             ..Memory::default()
         };
         // What is played is what arrives.
-        let script = Faulty::from_json(&script.to_json()).unwrap();
+        let script = FaultyScript::from_json(&script.to_json()).unwrap();
         let death = FaultyPlay::new(&mut memory).all(script.steps());
         (death, memory)
     }
@@ -299,17 +299,17 @@ mod tests {
     fn it_speaks_the_protocol_right() {
         use outrigger_protocol::check::{Checker, Direction};
 
-        let script = Faulty::new()
+        let script = FaultyScript::new()
             .initialize()
             .prompt()
-            .then(Faulty::from(
+            .then(FaultyScript::from(
                 super::super::frames::stream_begins()
                     .map(FaultyStep::Line)
                     .to_vec(),
             ))
             .line(super::super::frames::delta("hello"))
             .say("hello")
-            .then(Faulty::from(
+            .then(FaultyScript::from(
                 super::super::frames::stream_ends().map(FaultyStep::Line).to_vec(),
             ))
             .line(super::super::frames::tool_use(
@@ -321,12 +321,12 @@ mod tests {
             .line(super::super::frames::withdraw("q1"))
             .line(super::super::frames::tool_result("t1", "a.txt"))
             .line(super::super::frames::state("running"))
-            .then(Faulty::from(
+            .then(FaultyScript::from(
                 super::super::frames::agent_begins("a1")
                     .map(FaultyStep::Line)
                     .to_vec(),
             ))
-            .then(Faulty::from(
+            .then(FaultyScript::from(
                 super::super::frames::agent_ends("a1")
                     .map(FaultyStep::Line)
                     .to_vec(),
@@ -348,9 +348,9 @@ mod tests {
 
     #[test]
     fn names_stand_for_what_was_taken() {
-        let script = Faulty::new().initialize().take_prompt().repeat(
+        let script = FaultyScript::new().initialize().take_prompt().repeat(
             2,
-            Faulty::new()
+            FaultyScript::new()
                 .line(json!({"a": "$prompt", "b": "$request.0", "c": ["n $i", "$uuid"], "d": "$prompt.7"})),
         );
         let (_, memory) = play(&script, &conversation());
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn lines_wait_for_their_step_and_none_is_waited_for_in_vain() {
-        let script = Faulty::new()
+        let script = FaultyScript::new()
             .take_prompt()
             .request("initialize")
             .request("interrupt");
@@ -379,7 +379,7 @@ mod tests {
 
     #[test]
     fn bytes_are_what_was_asked_for() {
-        let script = Faulty::new()
+        let script = FaultyScript::new()
             .pieces([
                 "<".into(),
                 Piece::Times("äb".into(), 50_000),
@@ -404,7 +404,7 @@ mod tests {
 
     #[test]
     fn holding_is_the_stages_affair() {
-        let (_, memory) = play(&Faulty::new().step(FaultyStep::Hold), &[]);
+        let (_, memory) = play(&FaultyScript::new().step(FaultyStep::Hold), &[]);
         assert!(memory.held);
     }
 }

@@ -1,6 +1,6 @@
 //! A CLI that misbehaves on command: a real process with all the faults that a program which drives one has to survive.
 //!
-//! [`Faulty`] is a script of steps that run one after the other. The steps are plain
+//! [`FaultyScript`] is a script of steps that run one after the other. The steps are plain
 //! data, so that a script travels as JSON to the executable `outrigger-sim-faulty`, which [`executable`] finds (in a
 //! workspace it lets cargo build it, if it is missing or of another build than its caller).
 //!
@@ -13,10 +13,10 @@
 //! its output never depends on reading. After its last step it reads to the end of its input and exits with 0.
 //!
 //! ```
-//! use outrigger_sim::peer::faulty::{Death, Faulty};
+//! use outrigger_sim::peer::faulty::{Death, FaultyScript};
 //!
 //! // Answers, begins a turn, says something, and is killed in the middle of a line.
-//! let script = Faulty::new()
+//! let script = FaultyScript::new()
 //!     .initialize()
 //!     .prompt()
 //!     .say("so far so good")
@@ -37,7 +37,7 @@ pub use faulty_step::{Death, FaultyStep, Note, Piece};
 pub use locate::{Missing, executable, fingerprint};
 #[cfg(unix)]
 pub use program::main;
-pub use script::Faulty;
+pub use script::FaultyScript;
 
 pub use crate::inject::Grandchild;
 #[cfg(unix)]

@@ -13,7 +13,7 @@ use rustix::stdio;
 
 use super::faulty_play::{FaultyPlay, FaultyStage};
 use super::faulty_step::{Death, Note};
-use super::{Faulty, LOG, SCRIPT};
+use super::{FaultyScript, LOG, SCRIPT};
 use crate::inject::grandchild::{start, survive};
 use crate::inject::{Grandchild, be_grandchild};
 
@@ -34,7 +34,7 @@ pub fn main() -> ExitCode {
     let script = std::env::var(SCRIPT)
         .map_err(|error| format!("{SCRIPT}: {error}"))
         .and_then(|path| std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}")))
-        .and_then(|text| Faulty::from_json(&text).map_err(|error| error.to_string()));
+        .and_then(|text| FaultyScript::from_json(&text).map_err(|error| error.to_string()));
     let script = match script {
         Ok(script) => script,
         Err(error) => {

@@ -11,11 +11,11 @@ use crate::inject::Grandchild;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 #[must_use]
-pub struct Faulty {
+pub struct FaultyScript {
     steps: Vec<FaultyStep>,
 }
 
-impl Faulty {
+impl FaultyScript {
     /// A script without steps: it reads to the end of its input, answers nothing, and exits with 0.
     pub fn new() -> Self {
         Self::default()
@@ -155,14 +155,14 @@ impl Faulty {
     }
 }
 
-setters! { Faulty:
+setters! { FaultyScript:
     /// Adds a step.
     step(step: FaultyStep) => steps.push(step);
     /// Adds the steps of another script.
     then(other: Self) => steps.extend(other.steps);
 }
 
-impl From<Vec<FaultyStep>> for Faulty {
+impl From<Vec<FaultyStep>> for FaultyScript {
     fn from(steps: Vec<FaultyStep>) -> Self {
         Self { steps }
     }
