@@ -727,6 +727,38 @@ async fn a_close_does_not_end_the_calls_of_a_turn_that_goes_on() {
     editor.leave().await;
 }
 
+/// The request to end the turn is on its way for longer than a cancelled prompt may stay open.
+#[tokio::test]
+async fn a_session_works_until_its_cancelled_turn_has_ended_on_the_host() {
+    let hosted = Hosted::with(|agent| agent.directives().real_tools(true)).await;
+    let (reports, mut reported) = mpsc::channel(1);
+    let wire = Wire::that_reports(hosted.address, Some(("\"interrupt\"", reports))).await;
+    let client = hosted.client_at(wire.address, &hosted.token);
+    let floor = std::time::Duration::from_millis(200);
+    let mut editor = Editor::with(Config::new().host(client).cancel_floor(floor));
+    draft::meet(&mut editor, &json!({})).await;
+    let session = draft::opened(&mut editor, &hosted.root).await;
+    editor.answer = Box::new(|_| Some(option("allow-once")));
+    editor.prompt(&session, &subagents::waiting("none")).await;
+    let is_call = |line: &Value, status: &str| line["params"]["update"]["status"] == status;
+    editor.wait_for(|line| is_call(line, "in_progress")).await;
+    editor
+        .notify("session/cancel", json!({"sessionId": session}))
+        .await;
+    let interrupt = reported.recv().await.unwrap();
+    editor.wait_for(|line| is_call(line, "cancelled")).await;
+    let listing = editor.ask("session/list", json!({})).await;
+    let (lines, _) = editor.until(listing).await;
+    assert!(
+        lines.iter().all(|line| draft::state(line) != Some("idle")),
+        "{lines:#?}"
+    );
+    interrupt.send(()).unwrap();
+    let lines = draft::idle(&mut editor).await;
+    assert_eq!(draft::end(&lines)["stopReason"], "cancelled", "{lines:#?}");
+    editor.leave().await;
+}
+
 /// All that the editor sends is in the pipe before the agent reads any of it.
 #[tokio::test]
 async fn what_an_editor_cancels_before_it_leaves_ends() {

@@ -134,10 +134,16 @@ impl Actor {
         {
             return;
         }
+        let runs_on = self.link.is_some() && self.prompts.is_turn_cancelled();
         let ended = self.prompts.give_up_cancelled();
         self.end_cancelled_calls();
         if self.link.is_some() {
             // The host ends its process itself. A prompt that waits behind those of others is interrupted once it runs.
+            if runs_on {
+                // Until its result comes, the session works, and a cancel asks again.
+                self.own_cancelled = true;
+                self.activity.turn_begins();
+            }
             return self.answer_cancelled(ended);
         }
         tracing::warn!(
