@@ -361,8 +361,10 @@ async fn prompts_wait_their_turn_and_one_can_be_taken_back_until_then() {
 /// What was said before it may be held back for a moment.
 #[tokio::test(start_paused = true)]
 async fn a_prompt_that_joins_a_turn_comes_behind_what_was_said_before_it() {
-    // Nothing is shown of this call, so nothing else sends the words.
+    // Nothing is shown of the call, and the context stays as full as it is: nothing else sends the words.
     let script = "prompts:
+  - prompt: first
+    steps: [{say: words}]
   - prompt: go
     steps: [{pace: {chunk: 3, every: 2ms}}, {say: held words}, {call: {tool: TaskList, input: {}, result: none}}, {say: on}]
 ";
@@ -371,6 +373,7 @@ async fn a_prompt_that_joins_a_turn_comes_behind_what_was_said_before_it() {
     meet(&mut editor, &json!({})).await;
     let home = tempfile::tempdir().unwrap();
     let session = opened(&mut editor, home.path()).await;
+    turn(&mut editor, &session, "first").await;
     editor.prompt(&session, "go").await;
     editor
         .wait_for(|line| line["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
