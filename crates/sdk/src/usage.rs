@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 use outrigger_protocol::Frame;
+use outrigger_protocol::shared::{amount, count};
 use outrigger_sessions::Cost;
 use serde::Deserialize;
 
@@ -240,16 +241,21 @@ impl Meter {
     }
 }
 
-/// The CLI's numbers for one model, each optional so that one odd field does not take the others with it.
+/// The CLI's numbers for one model, each read such that an odd one does not take the others with it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ModelUsage {
+    #[serde(deserialize_with = "count")]
     input_tokens: u64,
+    #[serde(deserialize_with = "count")]
     output_tokens: u64,
+    #[serde(deserialize_with = "count")]
     cache_read_input_tokens: u64,
+    #[serde(deserialize_with = "count")]
     cache_creation_input_tokens: u64,
+    #[serde(deserialize_with = "count")]
     web_search_requests: u64,
-    #[serde(rename = "costUSD")]
+    #[serde(rename = "costUSD", deserialize_with = "amount")]
     cost_usd: f64,
 }
 
@@ -306,6 +312,17 @@ mod tests {
             ),
             (1.75, 17, 3)
         );
+    }
+
+    #[test]
+    fn an_odd_count_of_a_gateway_hides_no_other() {
+        let line = r#"{"type":"result","total_cost_usd":null,"modelUsage":{
+            "a":{"inputTokens":2.6,"outputTokens":null,"cacheReadInputTokens":"04","costUSD":null},
+            "b":{"inputTokens":7,"outputTokens":1,"costUSD":0.5}}}"#;
+        let frame = Frame::from_line(line.replace('\n', "").into_bytes()).remove(0);
+        let used = Meter::default().on_result(&frame);
+        assert_eq!((used.by_model["a"].input, used.by_model["b"].input), (3, 7));
+        assert_eq!((used.cost_usd, used.total().output), (0.5, 1));
     }
 
     #[test]

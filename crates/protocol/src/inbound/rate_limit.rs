@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::open_enum;
+use crate::shared::{count, some_count};
 
 /// `rate_limit_event`: a limit of the subscription changed state. Only with a subscription login.
 #[derive(Debug, Clone, Deserialize, Serialize)]
@@ -24,6 +25,7 @@ pub struct RateLimitInfo {
     /// Whether requests go through.
     pub status: RateLimitStatus,
     /// When the limit starts again.
+    #[serde(default, deserialize_with = "some_count")]
     pub resets_at: Option<u64>,
     /// The limit that is closest.
     pub rate_limit_type: Option<RateLimitType>,
@@ -34,6 +36,7 @@ pub struct RateLimitInfo {
     /// Whether requests beyond the subscription go through.
     pub overage_status: Option<RateLimitStatus>,
     /// When that limit starts again.
+    #[serde(default, deserialize_with = "some_count")]
     pub overage_resets_at: Option<u64>,
     /// Why there is nothing beyond the subscription.
     pub overage_disabled_reason: Option<OverageDisabledReason>,
@@ -169,6 +172,7 @@ pub struct RateLimitWindow {
     /// The used part of the limit, from 0 to 1.
     pub utilization: f64,
     /// When the limit starts anew, in seconds since 1970.
+    #[serde(deserialize_with = "count")]
     pub resets_at: u64,
     /// Whether requests go through.
     pub status: Option<RateLimitStatus>,

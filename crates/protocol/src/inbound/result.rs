@@ -8,7 +8,7 @@ use super::api_error::ApiErrorKind;
 use super::system::{FastModeDisabledReason, FastModeState};
 use crate::RawJson;
 use crate::open_enum;
-use crate::shared::{ModelUsage, Origin, Usage};
+use crate::shared::{ModelUsage, Origin, Usage, amount, count};
 
 /// `result`: the end of a turn. Not one per prompt: prompts may share a turn, and background work starts turns of its
 /// own; see `user_message_uuids` and `origin`.
@@ -32,12 +32,14 @@ pub struct ResultMessage {
     /// How long the API requests of the turn took, in milliseconds.
     pub duration_api_ms: f64,
     /// The number of messages of the turn, those to the model included.
+    #[serde(deserialize_with = "count")]
     pub num_turns: u64,
     /// Why the model stopped last.
     pub stop_reason: Option<String>,
     /// Why the turn ended; absent when nothing was asked of the model.
     pub terminal_reason: Option<TerminalReason>,
     /// Money since the session began, in US dollars; an estimate.
+    #[serde(deserialize_with = "amount")]
     pub total_cost_usd: f64,
     /// Tokens of this turn, without subagents.
     pub usage: Usage,

@@ -9,7 +9,7 @@ use super::assistant::ReportedThinkingDisplay;
 use crate::RawJson;
 use crate::shared::{
     CacheCreation, Citation, ContentBlock, FallbackCredit, OutputTokensDetails, ServerToolUsage,
-    UsageIteration,
+    UsageIteration, some_count,
 };
 use crate::wire_enum;
 
@@ -227,12 +227,16 @@ pub struct MessageDeltaBody {
 #[non_exhaustive]
 pub struct MessageDeltaUsage {
     /// Input tokens that came from no cache.
+    #[serde(default, deserialize_with = "some_count")]
     pub input_tokens: Option<u64>,
     /// Output tokens.
+    #[serde(default, deserialize_with = "some_count")]
     pub output_tokens: Option<u64>,
     /// Input tokens written to the cache.
+    #[serde(default, deserialize_with = "some_count")]
     pub cache_creation_input_tokens: Option<u64>,
     /// Input tokens read from the cache.
+    #[serde(default, deserialize_with = "some_count")]
     pub cache_read_input_tokens: Option<u64>,
     /// The tokens written to the cache by their lifetime.
     pub cache_creation: Option<CacheCreation>,

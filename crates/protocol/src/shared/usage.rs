@@ -1,7 +1,9 @@
 //! Tokens and money: the API's own accounting and the CLI's sums per model.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::RawJson;
+use crate::drift::{self, DriftKind};
 use crate::open_enum;
 
 /// Tokens of one API request, or of a turn. The API's own structure.
@@ -9,16 +11,24 @@ use crate::open_enum;
 #[non_exhaustive]
 pub struct Usage {
     /// Input tokens that came from no cache.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub input_tokens: u64,
     /// Output tokens, thinking included. Provisional in `assistant` lines.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub output_tokens: u64,
     /// Input tokens written to the cache.
-    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    #[serde(
+        default,
+        deserialize_with = "some_count",
+        skip_serializing_if = "crate::whole::unset"
+    )]
     pub cache_creation_input_tokens: Option<u64>,
     /// Input tokens read from the cache.
-    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    #[serde(
+        default,
+        deserialize_with = "some_count",
+        skip_serializing_if = "crate::whole::unset"
+    )]
     pub cache_read_input_tokens: Option<u64>,
     /// The tokens written to the cache by their lifetime.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
@@ -51,10 +61,10 @@ pub struct Usage {
 #[non_exhaustive]
 pub struct CacheCreation {
     /// Kept for an hour.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub ephemeral_1h_input_tokens: u64,
     /// Kept for five minutes.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub ephemeral_5m_input_tokens: u64,
 }
 
@@ -63,10 +73,10 @@ pub struct CacheCreation {
 #[non_exhaustive]
 pub struct ServerToolUsage {
     /// Web searches.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub web_search_requests: u64,
     /// Web fetches.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub web_fetch_requests: u64,
 }
 
@@ -75,7 +85,11 @@ pub struct ServerToolUsage {
 #[non_exhaustive]
 pub struct OutputTokensDetails {
     /// Those spent on thinking.
-    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    #[serde(
+        default,
+        deserialize_with = "some_count",
+        skip_serializing_if = "crate::whole::unset"
+    )]
     pub thinking_tokens: Option<u64>,
 }
 
@@ -90,16 +104,24 @@ pub struct UsageIteration {
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub model: Option<String>,
     /// Input tokens that came from no cache.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub input_tokens: u64,
     /// Output tokens.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub output_tokens: u64,
     /// Input tokens written to the cache.
-    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    #[serde(
+        default,
+        deserialize_with = "some_count",
+        skip_serializing_if = "crate::whole::unset"
+    )]
     pub cache_creation_input_tokens: Option<u64>,
     /// Input tokens read from the cache.
-    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    #[serde(
+        default,
+        deserialize_with = "some_count",
+        skip_serializing_if = "crate::whole::unset"
+    )]
     pub cache_read_input_tokens: Option<u64>,
     /// The tokens written to the cache by their lifetime.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
@@ -136,24 +158,29 @@ pub struct FallbackCreditStatus {
 #[non_exhaustive]
 pub struct ModelUsage {
     /// Input tokens that came from no cache.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub input_tokens: u64,
     /// Output tokens.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub output_tokens: u64,
     /// Those of the output tokens that were spent on thinking.
-    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    #[serde(
+        default,
+        deserialize_with = "some_count",
+        skip_serializing_if = "crate::whole::unset"
+    )]
     pub thinking_tokens: Option<u64>,
     /// Input tokens read from the cache.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub cache_read_input_tokens: u64,
     /// Input tokens written to the cache.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub cache_creation_input_tokens: u64,
     /// Those written for five minutes.
     #[serde(
         rename = "cacheCreationEphemeral5mInputTokens",
         default,
+        deserialize_with = "some_count",
         skip_serializing_if = "crate::whole::unset"
     )]
     pub cache_creation_ephemeral_5m_input_tokens: Option<u64>,
@@ -161,20 +188,21 @@ pub struct ModelUsage {
     #[serde(
         rename = "cacheCreationEphemeral1hInputTokens",
         default,
+        deserialize_with = "some_count",
         skip_serializing_if = "crate::whole::unset"
     )]
     pub cache_creation_ephemeral_1h_input_tokens: Option<u64>,
     /// Web searches.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub web_search_requests: u64,
     /// Money in US dollars.
-    #[serde(rename = "costUSD")]
+    #[serde(rename = "costUSD", deserialize_with = "amount")]
     pub cost_usd: f64,
     /// How many tokens fit into the model's context.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub context_window: u64,
     /// How many tokens one answer may have.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub max_output_tokens: u64,
     /// The model's own name, without alias or date.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
@@ -197,4 +225,36 @@ open_enum! {
         /// The model's price is not known.
         Unknown = "unknown",
     }
+}
+
+/// Reads a count. A gateway in place of the API may count in fractions, and the CLI adds such counts up. One of them must not hide all
+/// others: it is rounded, what is no number is 0, and both are noted.
+#[doc(hidden)]
+pub fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    RawJson::deserialize(deserializer).map(|raw| whole(&raw))
+}
+
+/// The same, or nothing.
+#[doc(hidden)]
+pub fn some_count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let raw = Option::<RawJson>::deserialize(deserializer)?;
+    Ok(raw.filter(|raw| !raw.is_null()).map(|raw| whole(&raw)))
+}
+
+/// Reads an amount of money. The CLI writes null for a sum with a count that it did not get.
+#[doc(hidden)]
+pub fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    RawJson::deserialize(deserializer).map(|raw| noted(&raw).unwrap_or_default())
+}
+
+fn whole(raw: &RawJson) -> u64 {
+    // As a cast rounds: below 0 it is 0.
+    noted(raw).unwrap_or_else(|| raw.decode().map_or(0, |count: f64| count.round() as u64))
+}
+
+fn noted<T: serde::de::DeserializeOwned>(raw: &RawJson) -> Option<T> {
+    let misfit = |error: serde_json::Error| {
+        drift::note("Count", raw.get(), DriftKind::Misfit(error.to_string()));
+    };
+    raw.decode().map_err(misfit).ok()
 }

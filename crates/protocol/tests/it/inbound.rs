@@ -189,6 +189,31 @@ fn what_a_gateway_writes_beside_the_content_does_not_hide_it() {
             "{odd}: {event:?}"
         );
     }
+    // One odd count hides no other, and a result has them, too.
+    let line = r#"{"type":"result","subtype":"success","is_error":false,"duration_ms":1,"duration_api_ms":1,"num_turns":-1,
+        "total_cost_usd":null,"usage":{"input_tokens":2.5,"output_tokens":7},"session_id":"s","uuid":"u",
+        "modelUsage":{"a":{"inputTokens":2.5,"costUSD":null},"b":{"inputTokens":7,"costUSD":1}}}"#;
+    let line = line.replace('\n', "");
+    let (message, drift) = drift::watch(|| Frame::from_line(line.as_bytes()).remove(0).decode());
+    let Ok(Message::Result(result)) = message else {
+        panic!("{message:?}");
+    };
+    assert_eq!((result.usage.input_tokens, result.usage.output_tokens), (3, 7));
+    let models = result.model_usage.values();
+    let tokens: Vec<_> = models.map(|model| (model.input_tokens, model.cost_usd)).collect();
+    assert_eq!(tokens, [(3, 0.0), (7, 1.0)]);
+    assert_eq!(
+        (result.num_turns, result.total_cost_usd, drift.len()),
+        (0, 0.0, 5)
+    );
+    // Nor does a limit that says oddly when it ends: that it is reached is what counts.
+    let line = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":9.5,
+        "unifiedWindows":{"five_hour":{"utilization":1,"resetsAt":null}}},"uuid":"u","session_id":"s"}"#;
+    let frame = Frame::from_line(line.replace('\n', "").as_bytes()).remove(0);
+    let Ok(Message::RateLimitEvent(event)) = frame.decode() else {
+        panic!("{frame:?}");
+    };
+    assert_eq!(event.rate_limit_info.resets_at, Some(10));
     // Content that is no list is a misfit, and no message without content.
     let line = format!(r#"{{"type":"assistant","message":{{"model":"m","content":"hi"}},{rest}}}"#);
     assert!(Frame::from_line(line.as_bytes()).remove(0).decode().is_err());

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use outrigger_protocol::shared::{amount, count};
 use serde::{Deserialize, Serialize};
 
 use super::lite::{Room, is_note, lines};
@@ -18,7 +19,7 @@ use crate::record::Lines;
 #[non_exhaustive]
 pub struct Cost {
     /// In US dollars, by the CLI's list of prices.
-    #[serde(rename = "totalCostUSD")]
+    #[serde(rename = "totalCostUSD", deserialize_with = "amount")]
     pub total_cost_usd: f64,
     /// How long the API took, retries included.
     #[serde(rename = "totalAPIDuration")]
@@ -48,19 +49,25 @@ pub struct Cost {
 #[non_exhaustive]
 pub struct ModelCost {
     /// Tokens that were sent and not cached.
+    #[serde(deserialize_with = "count")]
     pub input_tokens: u64,
     /// Tokens that the model wrote.
+    #[serde(deserialize_with = "count")]
     pub output_tokens: u64,
     /// How many of the output tokens were used for thinking.
+    #[serde(deserialize_with = "count")]
     pub thinking_tokens: u64,
     /// Tokens that were read from the cache.
+    #[serde(deserialize_with = "count")]
     pub cache_read_input_tokens: u64,
     /// Tokens that were written to the cache.
+    #[serde(deserialize_with = "count")]
     pub cache_creation_input_tokens: u64,
     /// Searches of the web.
+    #[serde(deserialize_with = "count")]
     pub web_search_requests: u64,
     /// In US dollars.
-    #[serde(rename = "costUSD")]
+    #[serde(rename = "costUSD", deserialize_with = "amount")]
     pub cost_usd: f64,
 }
 
@@ -124,6 +131,13 @@ mod tests {
         };
         write("{\"type\":\"user\"}\n".to_owned());
         assert_eq!(sessions.cost(&id, None).unwrap(), None);
+        // A note with odd counts of a gateway is the last one all the same.
+        write(note(1.0) + &note(2.0).replace(":3,", ":3.5,\"outputTokens\":null,"));
+        let cost = sessions.cost(&id, None).unwrap().unwrap();
+        assert_eq!(
+            (cost.total_cost_usd, cost.model_usage["m"].input_tokens),
+            (2.0, 4)
+        );
         write(note(1.0) + &note(2.5));
         let cost = sessions.cost(&id, None).unwrap().unwrap();
         assert_eq!(

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::{Seek as _, SeekFrom};
 
+use outrigger_protocol::shared::some_count;
 use serde::Deserialize;
 
 use crate::file;
@@ -59,9 +60,13 @@ struct TalliedMessage {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct TalliedUsage {
+    #[serde(deserialize_with = "some_count")]
     input_tokens: Option<u64>,
+    #[serde(deserialize_with = "some_count")]
     output_tokens: Option<u64>,
+    #[serde(deserialize_with = "some_count")]
     cache_read_input_tokens: Option<u64>,
+    #[serde(deserialize_with = "some_count")]
     cache_creation_input_tokens: Option<u64>,
 }
 
@@ -188,6 +193,11 @@ mod tests {
         tally.update(&found).unwrap();
         tally.update(&found).unwrap();
         assert_eq!((tally.tokens, tally.cost_usd), (125, Some(0.5)));
+
+        // A gateway counts in fractions.
+        write!(file, "{}", said("c", 5).replace(":10,", ":9.5,")).unwrap();
+        tally.update(&found).unwrap();
+        assert_eq!(tally.tokens, 140);
 
         // Another file takes the place of the transcript.
         std::fs::write(&path, prompt).unwrap();

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::notice::McpResourceLink;
 use crate::open_enum;
+use crate::shared::count;
 
 /// `task_started`: background work, a subagent or a slow command began.
 #[derive(Debug, Clone, Deserialize, Serialize)]
@@ -128,6 +129,7 @@ pub struct TaskProgress {
 #[non_exhaustive]
 pub struct TaskUsage {
     /// Tokens.
+    #[serde(deserialize_with = "count")]
     pub total_tokens: u64,
     /// Tool calls.
     pub tool_uses: u64,
