@@ -36,7 +36,7 @@ use crate::callback_kind::Callback;
 use crate::conn::cli_requests::{Answerer, CliReply, CliRequest};
 use crate::deadline::{NoResult, in_time};
 use crate::peer::BoxFuture;
-use crate::rule::refused_change;
+use crate::rule::{About, Rule, refused_change};
 
 /// Decides about the tool calls for which the CLI requests permission.
 ///
@@ -45,8 +45,9 @@ use crate::rule::refused_change;
 /// [`Options::permission_deadline`](crate::Options::permission_deadline) can set one. When the CLI withdraws its request (an
 /// interrupt, a hook that decided first), the SDK drops the future. A handler that panics, fails or misses the deadline denies the
 /// call. The SDK also denies a call if the handler allows it with a change that removes rules of the session's start
-/// (`removeRules` or `replaceRules` of `cliArg`, unless those rules allow), or with an allow rule that the CLI could read more
-/// widely than it looks ([`Rule::check_allow`](rules::Rule::check_allow)).
+/// (`removeRules` or `replaceRules` of `cliArg`, unless those rules allow), with an allow rule that the CLI could read more
+/// widely than it looks ([`Rule::check_allow`](rules::Rule::check_allow)), or with another input, if a rule of the session that denies is
+/// about the tool: the CLI applies no rule to that input, as it does to one that a `PreToolUse` hook returns.
 ///
 /// A [`Policy`] is a handler, a [`chain`] makes a handler of several, and an async function or closure is one if it takes a
 /// [`PermissionRequest`] and its output converts into a [`PermissionDecision`].
@@ -292,6 +293,24 @@ pub(crate) struct DecidedCall {
     input: RawJson,
     /// The changes that the CLI suggested.
     suggestions: Vec<PermissionUpdate>,
+    /// Of the rules that deny, one that could be about this tool with another input.
+    denied_by: Option<String>,
+}
+
+/// The first of the session's rules that deny some calls of this tool.
+fn denying_rule(request: &PermissionRequest) -> Option<String> {
+    let Some(session) = request.context.session() else {
+        return Some("any, while the session begins".to_owned());
+    };
+    let options = session.origin();
+    let handed = options.hosting.handlers.rules();
+    let set = options
+        .disallowed_tools
+        .iter()
+        .filter_map(|rule| rule.parse().ok());
+    let mut all = handed.deny.iter().cloned().chain(set);
+    all.find(|rule: &Rule| rule.about(&request.tool_name) != About::None)
+        .map(|rule| format!("`{rule}`"))
 }
 
 impl DecidedCall {
@@ -301,6 +320,7 @@ impl DecidedCall {
             is_question: request.tool_name == QUESTION,
             input: request.input.clone(),
             suggestions: request.suggestions.clone(),
+            denied_by: denying_rule(request),
         }
     }
 
@@ -323,6 +343,18 @@ impl DecidedCall {
         CliReply::success(&result)
     }
 
+    /// Whether the call runs with the input that the CLI has judged.
+    fn keeps(&self, allow: &PermissionAllow) -> bool {
+        let same = |input: &JsonObject| {
+            let (new, old) = (input.as_raw(), &self.input);
+            new.get() == old.get()
+                || new
+                    .to_value()
+                    .is_ok_and(|new| old.to_value().is_ok_and(|old| old == new))
+        };
+        keeps_input(allow) || allow.updated_input.as_ref().is_some_and(same)
+    }
+
     fn denial(self, mut deny: PermissionDeny) -> PermissionResult {
         deny.tool_use_id = self.tool_use_id;
         deny.into()
@@ -343,6 +375,15 @@ impl DecidedCall {
             .find_map(|update| refused_change(update, &self.suggestions));
         if let Some(why) = refused {
             return Some(format!("the permission handler allowed this {why}"));
+        }
+        if let Some(rule) = &self.denied_by
+            && !self.is_question
+            && !self.keeps(allow)
+        {
+            return Some(format!(
+                "the permission handler changed the input, and the CLI does not apply rules that deny (here {rule}) to an input that \
+                 comes with an answer: change it in a `PreToolUse` hook"
+            ));
         }
         (self.is_question && !has_answers(allow)).then(|| question::UNANSWERED.to_owned())
     }

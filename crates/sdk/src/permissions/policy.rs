@@ -156,7 +156,8 @@ impl Policy {
     /// The CLI itself runs shell commands that it knows to be read-only without a request, `git status` among them. Git then runs the
     /// programs that `.git/config` names. A directory that came with its `.git`, as an archive for example, can bring such programs:
     /// deny `Bash(git *)` there. Files outside of the working directories are denied; allow `Read` for all files. What commands read is
-    /// the CLI's judgment, and not without gaps (`wc --files0-from=FILE`): deny `Bash` and `Monitor` where that matters.
+    /// the CLI's judgment, and not without gaps (`wc --files0-from=FILE`; `grep -R` and `cat dir/*/x` follow links that lead out of the
+    /// directory): deny `Bash` and `Monitor` where that matters.
     pub fn read_only() -> Self {
         Self::deny_all().reading().no_more_than_reading()
     }

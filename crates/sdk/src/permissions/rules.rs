@@ -24,6 +24,9 @@
 //! | `*`, `mcp__*` | all tools; only to deny or ask |
 //! | `Tool(field:value)` | calls with this value in their input; only to deny or ask |
 //!
+//! A rule that allows a command with any arguments allows what they do: `git log --output=FILE` writes a file, anywhere. In patterns of
+//! paths the CLI does not tell capital letters from small ones: `Edit(src/**)` allows `SRC/x`, too.
+//!
 //! A path with one `/` in front begins at the session's directory, however the rule gets to the CLI: in settings that are passed as
 //! text, where the CLI looks for such a path beside a temporary file, the SDK writes the whole path into the rule, also in inline
 //! [`Options::settings`](crate::Options::settings). In a settings file of your own such a path begins in the directory of that file. The
@@ -36,10 +39,13 @@
 //! request, wherever it is; only a deny rule for its path, such as `Read(.env)`, keeps it out of the conversation.
 //!
 //! A deny rule is no sandbox. The CLI looks for the command in each part of a line, behind `sudo`, `env`, `xargs` and the
-//! like, and for files that commands name. It does not look into `sh -c '…'`, `eval`, scripts, `find -exec`, or behind options
-//! such as `git -C . push`. A denied file is hidden from `Grep` and `Glob`, and denied to a command that names it, but not to one
-//! that finds it (`cat *.txt`, `grep -r x .`). An ask rule for a file only holds for the tools that name the file: not for
-//! commands (`cat secret.txt`), nor when `Grep` finds the file in a directory. Prefer allowing what is needed to denying what is
+//! like, and for files in commands that it knows to read or write them. It does not look into `sh -c '…'`, `eval`, scripts, `find -exec`,
+//! or behind options such as `git -C . push` and `xargs -I{} rm`, and does not know what `$'rm' x`, `rm${IFS}x` or `$(echo rm) x` will
+//! run. A denied file is hidden from `Grep` and `Glob`, and denied to `cat .env` or `diff .env x`, but not to a command that finds it
+//! (`cat *.txt`, `grep -r x .`), nor to commands that the CLI does not know (`less .env`, `dd if=.env`) or cannot check before they run
+//! (`{ cat .env; }`, `echo "$(cat .env)"`). For most of these the CLI requests permission, and a policy that
+//! [allows](super::Policy::allow_all) what is requested allows them. An ask rule for a file only holds for the tools that name the file:
+//! not for commands (`cat secret.txt`), nor when `Grep` finds the file in a directory. Prefer allowing what is needed to denying what is
 //! dangerous.
 
 pub use crate::rule::{Rule, RuleError};

@@ -7,9 +7,11 @@ mod unasked;
 
 use std::fs;
 
+use outrigger::hooks::{self, HookOutput, PreToolUseOutput};
 use outrigger::options::{OptionsError, Tools};
 use outrigger::permissions::{
-    Opinion, PermissionDecision, PermissionResult, PolicyDefault, chain, layer, one_at_a_time,
+    Opinion, PermissionAllow, PermissionDecision, PermissionRequest, PermissionResult, PolicyDefault, chain,
+    layer, one_at_a_time,
 };
 use outrigger::protocol::settings::Settings;
 use outrigger::protocol::shared::PermissionMode;
@@ -388,6 +390,66 @@ async fn settings_leave_the_rules_of_a_policy_alone() {
     assert!(matches!(error, OptionsError::Conflict { .. }), "{error}");
 }
 
+/// The CLI applies no rule to an input that comes with an answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_brings_in_no_input_that_a_rule_refuses() {
+    let place = Place::new().await;
+    let call = [bash("touch made")];
+    let changes = |command: &str| {
+        let input = json!({ "command": command });
+        move |_: PermissionRequest| {
+            let allow = PermissionAllow::default().updated_input(&input).unwrap();
+            async move { PermissionResult::Allow(allow) }
+        }
+    };
+    let rules = || chain().layer("rules", Policy::ask_all().deny(["Bash(rm *)"]));
+    let top = place.at("project/top.txt");
+    for options in [
+        place
+            .rig
+            .options()
+            .permissions(rules().last("me", changes("rm top.txt"))),
+        place
+            .rig
+            .options()
+            .disallowed_tools(["Bash(rm *)"])
+            .can_use_tool(changes("rm top.txt")),
+    ] {
+        let did = made(options, &call).await;
+        assert!(did[0].1.contains("PreToolUse"), "{did:?}");
+        assert!(fs::exists(&top).unwrap(), "{did:?}");
+    }
+    // As it was, it is the input that the CLI has judged. So is one that a hook has changed.
+    let did = made(
+        place
+            .rig
+            .options()
+            .permissions(rules().last("me", changes("touch made"))),
+        &call,
+    )
+    .await;
+    assert!(fs::exists(place.at("project/made")).unwrap(), "{did:?}");
+    let hook = hooks::pre_tool_use(async |_, _| {
+        let input = json!({"command": "rm top.txt"});
+        HookOutput::specific(PreToolUseOutput::default().updated_input(&input).unwrap())
+    });
+    let yes = async |_| PermissionResult::allow();
+    let did = made(
+        place
+            .rig
+            .options()
+            .hook(hook)
+            .permissions(rules().last("me", yes)),
+        &call,
+    )
+    .await;
+    assert_eq!(did[0].0, Did::Refused, "{did:?}");
+    assert!(fs::exists(&top).unwrap(), "{did:?}");
+    // Where no rule is about the tool, an answer may change what it likes.
+    let did = made(place.rig.options().can_use_tool(changes("rm top.txt")), &call).await;
+    assert!(!fs::exists(&top).unwrap(), "{did:?}");
+}
+
 /// The documentation says that rules do not reach so far: the CLI asks about these, and runs them if it is told to.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_rule_that_refuses_does_not_see_is_asked_about() {
@@ -408,6 +470,10 @@ async fn what_a_rule_that_refuses_does_not_see_is_asked_about() {
         "eval froba x",
         "find . -maxdepth 0 -exec froba {} +",
         "git -C . push x",
+        "xargs -I{} froba x",
+        "$'froba' x",
+        "froba${IFS}x",
+        "$(echo froba) x",
     ];
     let person = async |_| PermissionResult::deny("it was asked");
     let policy = Policy::ask_all().deny(["Bash(froba *)", "Bash(git push *)"]);
@@ -449,6 +515,13 @@ async fn what_a_rule_about_reading_does_not_see() {
         ("Glob", json!({"pattern": "secret.*"})),
     ];
     let found_by_command = [bash("grep -r Z.BRA ."), bash("cat *.txt")];
+    // Commands that the CLI does not know, or cannot check: it asks.
+    let asked = [
+        bash("less secret.txt"),
+        bash("dd if=secret.txt"),
+        bash("{ cat secret.txt; }"),
+        bash("echo \"$(cat secret.txt)\""),
+    ];
     let options = || {
         let tools = Tools::only(["Bash", "Read", "Grep", "Glob"]);
         place.rig.options().tools(tools)
@@ -484,4 +557,12 @@ async fn what_a_rule_about_reading_does_not_see() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+    let layers = chain()
+        .layer("rules", Policy::ask_all().deny(rule))
+        .last("person", person());
+    for (did, text) in made(options().permissions(layers), &asked).await {
+        assert_eq!(did, Did::Asked, "{text}");
+    }
+    let did = made(options().permissions(Policy::deny_list(rule)), &asked[1..]).await;
+    assert!(did.iter().all(|(_, text)| text.contains("ZEBRA")), "{did:?}");
 }
