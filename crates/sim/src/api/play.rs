@@ -231,8 +231,7 @@ fn compose(engine: &mut Engine, who: &ModelCaller, taken: Taken, asked: &ApiRequ
         let (blocks, tag) = engine.blocks(who, &next);
         if !blocks.is_empty() {
             content = true;
-            let hidden = |block: &Block| matches!(block, Block::Thinking(_) | Block::Redacted(_));
-            visible |= !blocks.iter().all(hidden);
+            visible |= blocks.iter().any(Block::is_seen);
             message
                 .parts
                 .extend(blocks.into_iter().map(|block| part_of(block, tag)));
@@ -283,10 +282,10 @@ fn compose(engine: &mut Engine, who: &ModelCaller, taken: Taken, asked: &ApiRequ
     let cut_short = message.stop_reason.as_deref() == Some("max_tokens");
     if !content && !composed.failed && !cut_short && !exact {
         message.parts.push(MessagePart::Text("ok".to_owned()));
-        (content, visible) = (true, true);
+        visible = true;
     }
     composed.goes_on = cut_short || (!visible && !composed.failed);
-    composed.leaves_trace = content || composed.stalls;
+    composed.leaves_trace = visible || composed.stalls;
     answer.body = match dropped {
         true => Body::Dropped,
         false => Body::Message(message),

@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::message::{ApiFault, ApiMessage, MessagePart, MessageWait};
+use crate::script::response::Block;
 use crate::script::{ApiError, Usage};
 
 /// The signature under thinking.
@@ -292,8 +293,7 @@ impl Writer<'_> {
         self.close();
     }
 
-    /// A block given as JSON text. Clients take text only from deltas, so that of a text block goes there, letter by letter as it
-    /// was given.
+    /// A block given as JSON text. That of a text block goes to the client letter by letter as it was given.
     fn block(&mut self, json: &str) {
         #[derive(Deserialize)]
         struct Text<'a> {
@@ -306,7 +306,16 @@ impl Writer<'_> {
                 self.start(r#"{"type":"text","text":""}"#);
                 self.delta(&format!(r#"{{"type":"text_delta","text":{}}}"#, block.text));
             }
-            _ => self.start(json),
+            _ => match serde_json::from_str(json) {
+                Ok(block) => {
+                    let (start, deltas) = Block::streamed(&block);
+                    self.start(&start.to_string());
+                    for delta in deltas {
+                        self.delta(&delta.to_string());
+                    }
+                }
+                Err(_) => self.start(json),
+            },
         }
         self.close();
     }

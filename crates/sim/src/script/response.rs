@@ -105,6 +105,40 @@ impl Block {
             _ => false,
         }
     }
+
+    /// The events of the stream for a block that was given as a whole: the block at its start, and the deltas. Clients take what the
+    /// model writes from the deltas alone.
+    pub(crate) fn streamed(block: &Value) -> (Value, Vec<Value>) {
+        let (mut start, mut deltas) = (block.clone(), Vec::new());
+        let kind = block["type"].as_str().unwrap_or_default();
+        for (of, key, delta, piece) in [
+            ("text", "text", "text_delta", "text"),
+            ("thinking", "thinking", "thinking_delta", "thinking"),
+            ("thinking", "signature", "signature_delta", "signature"),
+            ("tool_use", "input", "input_json_delta", "partial_json"),
+        ] {
+            let Some(written) = start.get_mut(key).filter(|_| kind.ends_with(of)) else {
+                continue;
+            };
+            let (written, empty) = match written.take() {
+                Value::String(text) => (text, json!("")),
+                input => (input.to_string(), json!({})),
+            };
+            start[key] = empty;
+            deltas.push(json!({"type": delta, piece: written}));
+        }
+        (start, deltas)
+    }
+
+    /// Whether a user sees something of it, so that the CLI takes it for an answer and keeps it in the conversation.
+    pub(crate) fn is_seen(&self) -> bool {
+        let text = match self {
+            Self::Text(text) => text,
+            Self::Raw(value) => value["text"].as_str().unwrap_or_default(),
+            _ => "",
+        };
+        self.is_tool_use() || !text.trim().is_empty()
+    }
 }
 
 impl From<Call> for Block {

@@ -72,6 +72,8 @@ pub(super) enum Why {
     Acts,
     /// A line goes elsewhere and changes files there; whether more than by redirections.
     Moves(bool),
+    /// `cp` or `mv` has options: the CLI then does not tell which files it changes.
+    Options,
     /// A command reads or changes this path.
     Path(Blocked),
     /// A command reads this path, which goes up behind a directory.
@@ -595,6 +597,8 @@ impl DecisionScene<'_> {
                 rules_to_read(&self.area, &blocked.path)
             }
             CommandPart::Unknown(Why::Acts) => Vec::new(),
+            CommandPart::Unknown(Why::Options) if self.edits => Vec::new(),
+            CommandPart::Unknown(Why::Options) => vec![("Bash", shell::pattern(text))],
             CommandPart::Unknown(_) => vec![("Bash", command.pattern())],
             _ => vec![("Bash", shell::pattern(&command.text))],
         };
@@ -610,10 +614,14 @@ impl DecisionScene<'_> {
             }
             [(_, CommandPart::Blocked(blocked, _))] => Verdict::Ask(Why::Path(blocked.clone())),
             [(_, CommandPart::Unknown(why @ Why::Winding(_)))] => Verdict::Ask(why.clone()),
+            [(_, CommandPart::Unknown(why @ Why::Options))] if !line.has_pipes => Verdict::Ask(why.clone()),
             [(_, CommandPart::Unknown(why))] if !several => Verdict::Ask(why.clone()),
             parts => {
                 let is_redirected = |(_, part): &(_, CommandPart)| matches!(part, CommandPart::Blocked(blocked, _) if blocked.redirected);
-                if moves.is_some() || (parts.len() > 1 && parts.iter().any(is_redirected)) {
+                let has_options =
+                    |(_, part): &(_, CommandPart)| matches!(part, CommandPart::Unknown(Why::Options));
+                let is_vague = |part: &(_, CommandPart)| is_redirected(part) || has_options(part);
+                if moves.is_some() || (parts.len() > 1 && parts.iter().any(is_vague)) {
                     return Verdict::Ask(Why::Several(Vec::new()));
                 }
                 // What is allowed in a pipe is suggested one by one.
@@ -650,6 +658,9 @@ impl DecisionScene<'_> {
                 redirected: paths.redirected.contains(path),
             }
         };
+        if command.copies_by_options() && (self.edits || paths.redirected.is_empty()) {
+            return CommandPart::Unknown(Why::Options);
+        }
         // Which files are written must be known.
         if let Some(path) = paths.pattern.clone() {
             let (access, redirected) = (Access::Write, false);

@@ -110,10 +110,17 @@ fn file_outcome(content: String, details: Value) -> ToolOutcome {
     ToolOutcome::text(content).with_details(details)
 }
 
-/// The largest file that is read as a whole, and how many characters of a file the model gets: it counts tokens, and this is what
-/// digits come to.
+/// The largest file that is read as a whole, and how many tokens of a file the model gets.
 const LARGEST: usize = 256 << 10;
-const MOST_SHOWN: usize = 128 << 10;
+const MOST_TOKENS: usize = 25_000;
+
+/// What the CLI has the API count, and the scripted API answers: a quarter of the length of the request.
+fn tokens_of(text: &str) -> usize {
+    (json!([{"role": "user", "content": text}]).to_string().len() + REST_OF_COUNT) / 4
+}
+
+/// The length of the rest of such a request.
+const REST_OF_COUNT: usize = 50;
 
 /// A number of bytes, as the CLI writes it.
 pub(super) fn size(bytes: usize) -> String {
@@ -184,7 +191,7 @@ fn is_strange(ctx: &Context, by: &Viewer, path: &str, real: bool) -> bool {
         !asks && (area.includes(path) || allows())
     };
     let trusted = Model::of(&state.model).has_auto_mode();
-    unread && state.mode != BYPASS && !(trusted && inside())
+    unread && !(trusted && (state.mode == BYPASS || inside()))
 }
 
 /// Why a file must not be replaced: the model does not know what is in it.
@@ -301,6 +308,12 @@ pub(super) async fn unfit(ctx: &Context, by: &Viewer, call: &ModelCall) -> Optio
     match call.name.as_str() {
         "Bash" if call.used["run_in_background"] != true => shell::long_sleep(text("command")),
         "TaskStop" => background::unfit(ctx, &call.used),
+        "WebSearch" => {
+            let names = |key: &str| call.used[key].as_array().is_some_and(|names| !names.is_empty());
+            (names("allowed_domains") && names("blocked_domains")).then(|| {
+                "Error: Cannot specify both allowed_domains and blocked_domains in the same request".to_owned()
+            })
+        }
         "ExitPlanMode" if ctx.state().mode != "plan" => Some(
             "You are not in plan mode. To enter plan mode, call the EnterPlanMode tool first. If your plan was already \
              approved, continue with implementation."
@@ -442,13 +455,15 @@ pub(super) async fn read(ctx: &Context, by: &Viewer, input: &Value, real: bool) 
         return ToolOutcome::error(why.unwrap_or_else(|| no_such_file(ctx, &path, real)));
     };
     let (content, flaw) = edits::decoded(&bytes);
-    let is_part = ["offset", "limit"].iter().any(|key| input[*key].is_u64()) || input["allow_large"] == true;
-    if content.len() > LARGEST && !is_part {
-        return ToolOutcome::error(format!(
-            "File content ({}) exceeds maximum allowed size (256KB). Read parts of it by offset and limit, or all that fits by \
-             allow_large.",
-            size(content.len())
-        ));
+    let (is_limited, is_all) = (input["limit"].is_u64(), input["allow_large"] == true);
+    let too_much = |what: String, most: &str| {
+        ToolOutcome::error(format!(
+            "File content ({what}) exceeds maximum allowed {most}. Read parts of it by offset and limit, or all that fits by \
+             allow_large."
+        ))
+    };
+    if content.len() > LARGEST && !is_limited && !is_all {
+        return too_much(size(content.len()), "size (256KB)");
     }
     let seen = content.clone();
     let content = edits::plain(content.trim_start_matches(edits::MARK));
@@ -456,23 +471,24 @@ pub(super) async fn read(ctx: &Context, by: &Viewer, input: &Value, real: bool) 
     let lines: Vec<&str> = content.split('\n').collect();
     let first = input["offset"].as_u64().unwrap_or(1) as usize;
     let most = input["limit"].as_u64().map_or(usize::MAX, |most| most as usize);
-    let shown: Vec<&str> = lines
+    let mut shown: Vec<&str> = lines
         .iter()
         .skip(first.saturating_sub(1))
         .take(most)
         .copied()
         .collect();
+    let tokens = tokens_of(&shown.join("\n"));
+    let is_cut = tokens > MOST_TOKENS && !is_all;
+    if is_cut && (is_limited || first > 1) {
+        return too_much(format!("{tokens} tokens"), "tokens (25000)");
+    }
+    if is_cut {
+        shown.truncate(shown.len() * MOST_TOKENS * 85 / 100 / tokens);
+    }
     let numbered = shown.iter().enumerate();
     let numbered =
         numbered.map(|(n, line)| format!("{}\t{}", n + first, line.strip_suffix('\r').unwrap_or(line)));
-    let mut length = 0;
-    let fits = |line: &String| {
-        length += line.len() + 1;
-        length <= MOST_SHOWN
-    };
-    let numbered: Vec<String> = numbered.take_while(fits).collect();
-    let is_cut = numbered.len() < shown.len();
-    let shown = &shown[..numbered.len()];
+    let numbered: Vec<String> = numbered.collect();
     let seen = SeenFile {
         content: seen,
         whole: shown.len() == lines.len(),

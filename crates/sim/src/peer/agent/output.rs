@@ -206,7 +206,12 @@ fn beginning(text: &str, most: usize) -> &str {
 }
 
 /// Keeps a long output in a file, and shows the beginning of it.
-pub(super) async fn bounded(ctx: &Context, mut outcome: ToolOutcome, real: bool) -> ToolOutcome {
+pub(super) async fn bounded(
+    ctx: &Context,
+    mut outcome: ToolOutcome,
+    output: &Output,
+    real: bool,
+) -> ToolOutcome {
     if let Some(text) = outcome
         .content
         .as_str()
@@ -225,12 +230,13 @@ pub(super) async fn bounded(ctx: &Context, mut outcome: ToolOutcome, real: bool)
         }
         return outcome;
     }
-    let Some(whole) = outcome.details["stdout"].as_str().map(str::to_owned) else {
+    let Some(shown) = outcome.details["stdout"].as_str().map(str::to_owned) else {
         return outcome;
     };
-    if whole.chars().count() <= LONGEST {
+    if shown.chars().count() <= LONGEST {
         return outcome;
     }
+    let whole = output.written().text();
     let path = ctx.result_file();
     // Without the file the model still has the beginning.
     let _ = disk::store(ctx, &path, &whole, real).await;
@@ -238,9 +244,9 @@ pub(super) async fn bounded(ctx: &Context, mut outcome: ToolOutcome, real: bool)
         "<persisted-output>\nOutput too large ({}). Full output saved to: {path}\n\nPreview (first 2KB):\n{}\n...\n\
          </persisted-output>",
         disk::size(whole.len()),
-        beginning(&whole, BEGINNING)
+        beginning(&shown, BEGINNING)
     ));
-    outcome.details["stdout"] = json!(beginning(&whole, LONGEST));
+    outcome.details["stdout"] = json!(beginning(&shown, LONGEST));
     outcome.details["persistedOutputPath"] = json!(path);
     outcome.details["persistedOutputSize"] = json!(whole.len());
     outcome

@@ -216,11 +216,13 @@ pub(super) fn permission_request(
                 set(json!({"permission_suggestions": []}));
             }
         }
-        Why::Moves(changes) => {
-            set(json!({
-                "decision_reason": "The line goes to another directory and changes files there", "decision_reason_type": "other",
-            }));
-            if changes {
+        Why::Moves(_) | Why::Options => {
+            let reason = match why {
+                Why::Options => "Which files this command changes is not told from its options",
+                _ => "The line goes to another directory and changes files there",
+            };
+            set(json!({"decision_reason": reason, "decision_reason_type": "other"}));
+            if !matches!(why, Why::Moves(false)) {
                 let mut suggestions = Vec::new();
                 if !suggest.edits {
                     suggestions.push(suggest.rule(&shell::pattern(line)));

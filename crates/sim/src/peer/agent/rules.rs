@@ -543,9 +543,8 @@ fn split(rules: &str) -> Vec<String> {
 
 /// The host of an address, in lower case.
 pub(super) fn host(url: &str) -> String {
-    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
-    host.split(['/', ':', '?', '#'])
-        .next()
-        .unwrap_or_default()
-        .to_lowercase()
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    host.split(':').next().unwrap_or_default().to_lowercase()
 }

@@ -276,6 +276,13 @@ impl ShellCommand {
         }
     }
 
+    /// Whether it is a `cp` or `mv` with options.
+    pub(super) fn copies_by_options(&self) -> bool {
+        let inner = self.inner();
+        let mut arguments = inner.words.iter().skip(1);
+        matches!(inner.name(), "cp" | "mv") && arguments.any(|word| word.starts_with('-'))
+    }
+
     /// The command's arguments that are no options.
     fn arguments(&self) -> impl Iterator<Item = &String> {
         self.words.iter().skip(1).filter(|word| !word.starts_with('-'))

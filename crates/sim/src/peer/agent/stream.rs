@@ -157,6 +157,7 @@ impl Turn {
             .next_back()
             .unwrap_or_default()
             .to_owned();
+        self.is_silent = response.blocks.iter().all(|block| !block.is_seen());
         if let Some(displayed) = self.displayed.take() {
             self.text = displayed;
         }
@@ -227,13 +228,16 @@ impl Turn {
                 let block = json!({"type": "redacted_thinking", "data": data});
                 (block.clone(), Vec::new(), block)
             }
-            Block::Raw(block) => (block.clone(), Vec::new(), block.clone()),
+            Block::Raw(block) => {
+                let (start, deltas) = Block::streamed(block);
+                (start, deltas, block.clone())
+            }
         };
         if let Block::ToolUse { name, .. } = block {
             message.characters += name.chars().count() as u64;
         }
         let event = json!({"type": "content_block_start", "index": index, "content_block": start});
-        let thinks = matches!(block, Block::Thinking(_));
+        let thinks = done["type"] == "thinking";
         let display = |shown: bool| {
             if shown {
                 json!({"thinking_display": "updates"})
@@ -258,8 +262,13 @@ impl Turn {
             message.characters += chunk.chars().count() as u64;
             so_far.push_str(&chunk);
             let thought = delta["type"] == "thinking_delta";
-            if thought && self.agent.is_none() {
-                let more = (chunk.chars().count() as u64 / 4).max(1);
+            let more = match (thought, delta["signature"].as_str()) {
+                (true, _) => tokens_of(&chunk),
+                // The CLI takes the greater of both counts, where there is something to sign.
+                (_, Some(signature)) if tokens > 0 => tokens_of(signature).saturating_sub(tokens),
+                _ => 0,
+            };
+            if more > 0 && self.agent.is_none() {
                 tokens += more;
                 let mut fields = json!({"estimated_tokens": tokens, "estimated_tokens_delta": more});
                 fields.put("user_message_uuid", self.uuids().map(|(last, _)| last));
@@ -291,7 +300,9 @@ impl Turn {
             }]);
         }
         let background = self.agent.as_ref().is_some_and(|agent| agent.background);
-        if !background {
+        // Nobody is shown a text with nothing in it.
+        let is_shown = block.is_seen() || done["type"] != "text";
+        if is_shown && !background {
             self.send_progress(message, &done).await;
         }
         let mut call = (done["type"] == "tool_use").then(|| {
@@ -301,15 +312,12 @@ impl Turn {
         if let Some(call) = call.as_mut().filter(|_| self.agent.is_some() && !background) {
             self.ask_early(call).await;
         }
-        self.send_assistant(
-            message,
-            &done,
-            extra,
-            response.stop_reason(),
-            response.usage.output,
-        )
-        .await;
-        if background {
+        if is_shown {
+            let (stop_reason, output) = (response.stop_reason(), response.usage.output);
+            self.send_assistant(message, &done, extra, stop_reason, output)
+                .await;
+        }
+        if is_shown && background {
             self.send_progress(message, &done).await;
         }
         message.written += 1;
@@ -563,6 +571,11 @@ impl Turn {
         }
         End::Aborted { why, tools: false }
     }
+}
+
+/// How the CLI estimates the tokens of thinking.
+fn tokens_of(text: &str) -> u64 {
+    text.chars().count().div_ceil(4) as u64
 }
 
 /// A text cut into deltas: at the response's pace, or into three.

@@ -469,7 +469,7 @@ async fn execute(
             if code == 0 {
                 disk::show(&ctx, &by, command, real).await;
             }
-            let outcome = output::bounded(&ctx, command_outcome(command, code, &output), real).await;
+            let outcome = output::bounded(&ctx, command_outcome(command, code, &output), &output, real).await;
             let changed = disk::stale(&ctx, &by, real).await.into_iter();
             let changed = changed.filter(|path| !before.contains(path));
             let outcome = match shell::edits_in_place(command) {

@@ -96,6 +96,8 @@ pub(super) struct Turn {
     /// The text of the last response.
     pub(super) text: String,
     pub(super) stop_reason: Option<String>,
+    /// Whether nobody sees anything of that response.
+    pub(super) is_silent: bool,
     /// The text that a hook wants shown instead, if there is one.
     pub(super) displayed: Option<String>,
     /// The id of this turn for displayed messages.
@@ -166,6 +168,7 @@ impl Turn {
             broken: None,
             text: String::new(),
             stop_reason: None,
+            is_silent: false,
             displayed: None,
             turn_id: None,
         }
@@ -496,7 +499,7 @@ impl Turn {
                 "[structured-output-enforce] You MUST call the StructuredOutput tool to complete this request. Call this tool \
                  now.",
             ),
-            _ if self.text.is_empty() && !std::mem::replace(&mut reminded.of_silence, true) => {
+            _ if self.is_silent && !std::mem::replace(&mut reminded.of_silence, true) => {
                 Some("The response had nothing that can be seen. Go on, and say something.")
             }
             _ => None,

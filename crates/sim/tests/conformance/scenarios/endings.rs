@@ -24,6 +24,9 @@ fn outputs(commands: &[&str]) -> String {
 pub(super) fn endings() -> Vec<Scenario> {
     let limits = "%stop max_tokens\n%say one\n%stop max_tokens\n%say two\n%stop max_tokens\n%say three\n%stop max_tokens\n%say four\n%stop max_tokens\n%say five\n%say six";
     let refusals = "%stop refusal\n%say one\n%stop refusal\n%say two\n%say three";
+    let blank = r#"%json [{"type":"text","text":""}]"#;
+    let half_blank =
+        r#"%json [{"type":"text","text":""},{"type":"text","text":"one"},{"type":"text","text":"\n\n"}]"#;
     let silences = "%json []\n%json []\n%json []\n%say four";
     // Begins with what is not a word, for the same reason as `LONG`.
     let slow = "%slow 50 chunk=4\n%say (word word word word word word word word word word word word word word word word word word";
@@ -36,6 +39,26 @@ pub(super) fn endings() -> Vec<Scenario> {
         Scenario::new("stopped_by_refusals").turn(refusals).turn("%stop refusal\n%say one\n%say two"),
         Scenario::new("stopped_by_refusals_without_text").turn("%stop refusal\n%json []\n%say two"),
         Scenario::new("said_nothing").turn(silences),
+        Scenario::new("thought_alone")
+            .flags("--allowedTools Bash")
+            .turn("%think hm")
+            .turn("%think one\n%redacted two\n%say three")
+            .turn("%think one\n%+say \" \"\n%say two")
+            .turn("%tool Bash {\"command\":\"echo one\"}\n%think two\n%say three")
+            .turn("%think one\n%tool Bash {\"command\":\"echo two\"}\n%say three")
+            .turn("%stop max_tokens\n%think one\n%say two")
+            .turn(&format!("{}\n%say done", agent(blank, false)))
+            .turn(&format!("{}\n%say done", agent("%think hm", false))),
+        Scenario::new("texts_of_nothing")
+            .flags("--include-partial-messages --allowedTools Bash")
+            .turn(blank)
+            .turn("%say \" \"")
+            .turn(half_blank)
+            .turn(&format!("{blank}\n%+tool Bash {{\"command\":\"echo one\"}}\n%say two")),
+        Scenario::new("blocks_that_are_given_whole")
+            .flags("--include-partial-messages --allowedTools Bash")
+            .turn("%json [{\"type\":\"tool_use\",\"id\":\"toolu_given\",\"name\":\"Bash\",\"input\":{\"command\":\"echo one\"}}]\n%say two")
+            .turn("%json [{\"type\":\"thinking\",\"thinking\":\"hm\",\"signature\":\"c2lnbmF0dXJl\"},{\"type\":\"text\",\"text\":\"one\"}]"),
         Scenario::new("said_nothing_behind_a_tool").turn("%tool Read {\"file_path\":\"none\"}\n%json []\n%say two"),
         Scenario::new("agents_that_stop").turn(&format!(
             "{}\n{}\n{}\n%say done",

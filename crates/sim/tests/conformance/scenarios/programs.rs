@@ -342,6 +342,33 @@ fn rules() -> Vec<Scenario> {
     ]
 }
 
+fn refuse(_: &Value) -> Option<Reply> {
+    Some(Reply::Payload(json!({"behavior": "deny", "message": "no"})))
+}
+
+/// Commands whose options keep the CLI from telling which files they change.
+fn copies(name: &str, flags: &[&str]) -> Scenario {
+    let commands = [
+        "cp -r d e",
+        "mv -- x y",
+        "cp -r d e && echo a",
+        "echo a; mv -f x y; touch q",
+        "timeout 5 cp -r d e",
+        "cp -r d ../o",
+        "cp -r d e > log",
+        "cp x y",
+    ];
+    let commands = commands.map(|command| ("Bash", json!({"command": command})));
+    let scenario = Scenario::new(name)
+        .file("x", "x\n")
+        .file("d/f", "1\n")
+        .answer("can_use_tool", refuse);
+    let scenario = flags
+        .iter()
+        .fold(scenario, |scenario, flag| scenario.argument(flag));
+    scenario.turn(&calls(&commands))
+}
+
 fn tools() -> Vec<Scenario> {
     let names = [
         "image",
@@ -374,12 +401,52 @@ fn tools() -> Vec<Scenario> {
                 "Edit",
                 json!({"file_path": "n.ipynb", "old_string": "[]", "new_string": "[1]"}),
             )])),
+        copies("copies_with_options", &[]),
+        copies(
+            "copies_with_options_by_mode",
+            &["--permission-mode", "acceptEdits"],
+        ),
+        copies(
+            "copies_with_options_by_rule",
+            &["--allowedTools", "Bash(cp *)", "Bash(mv *)"],
+        ),
+        Scenario::new("files_that_are_long")
+            .flags("--allowedTools Bash Read")
+            .turn(&calls(&[
+                (
+                    "Bash",
+                    json!({"command": "seq 1 30000 > long.txt; seq 1 60000 > longer.txt; seq 1 7000"}),
+                ),
+                ("Read", json!({"file_path": "long.txt"})),
+                ("Read", json!({"file_path": "long.txt", "limit": 29000})),
+                ("Read", json!({"file_path": "long.txt", "offset": 3})),
+                ("Read", json!({"file_path": "long.txt", "allow_large": true})),
+                ("Read", json!({"file_path": "longer.txt"})),
+                ("Read", json!({"file_path": "longer.txt", "offset": 50000})),
+                ("Read", json!({"file_path": "longer.txt", "limit": 9})),
+            ])),
+        Scenario::new("addresses_with_a_name")
+            .answer("can_use_tool", refuse)
+            .turn(&calls(&[
+                (
+                    "WebFetch",
+                    json!({"url": "https://me:word@Example.invalid:8080/x", "prompt": "p"}),
+                ),
+                (
+                    "WebSearch",
+                    json!({"query": "ab", "allowed_domains": ["a.b"], "blocked_domains": ["c.d"]}),
+                ),
+            ])),
         Scenario::new("commands_that_take_too_long")
             .flags("--allowedTools Bash")
             .turn(&calls(&[
                 ("Bash", json!({"command": "sleep 5", "timeout": 300})),
-                ("Bash", json!({"command": "echo before; sleep 3", "timeout": 300})),
+                (
+                    "Bash",
+                    json!({"command": "until [ -e go ]; do sleep 0.1; done", "timeout": 300}),
+                ),
             ]))
+            .make_file("go")
             .until("result"),
         Scenario::with_initialize(
             "results_that_are_no_texts",
