@@ -212,7 +212,7 @@ async fn a_decision_about_a_call_that_was_noted_late_is_applied_and_one_that_was
         });
         let (budget, of_turns) = budget();
         policy.budget = Some(of_turns);
-        let mut limits = Limits::default();
+        let mut limits = GateLimits::default();
         limits.max_running = 1;
         policy.gate = Some(Gate::new(limits));
         let host = place.host_with(policy).await;
