@@ -1,6 +1,7 @@
 //! Has a plan approved before anything is done: the model plans, the person reads, and sends it back or lets it go on.
 //!
-//! `cargo run --example plan`, and with `-- --real` against the installed `claude`.
+//! `cargo run --example plan`, and with `-- --real` against the installed `claude`. The scripted model asks twice: send the first plan
+//! back, and approve the second.
 
 #![expect(
     clippy::print_stdout,
@@ -13,8 +14,7 @@ use outrigger::options::PermissionMode;
 use outrigger::permissions::{PlanReply, PlanRequest};
 
 /// What the scripted model does.
-const SCRIPT: &str = r#"%say I plan. Send the first plan back, and approve the second.
-%tool Write {"file_path": "{{plan}}", "content": "1. Make a file.\n2. Be done.\n"}
+const SCRIPT: &str = r#"%tool Write {"file_path": "{{plan}}", "content": "1. Make a file.\n2. Be done.\n"}
 %tool ExitPlanMode {}
 %tool ExitPlanMode {}
 %tool Bash {"command": "touch house.txt", "description": "Make the file"}
