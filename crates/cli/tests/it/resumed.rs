@@ -1,9 +1,11 @@
 //! What `outrigger sessions` made and changed, resumed by the real CLI.
 
 use std::path::Path;
+use std::process::Stdio;
 
 use outrigger::sessions::{SessionFile, Sessions};
 use serde_json::Value;
+use tokio::process::Command;
 
 use crate::rig::{Ran, Rig, read_until};
 
@@ -17,11 +19,12 @@ async fn one_turn(rig: &Rig) -> SessionFile {
     sessions.find(&infos[0].session_id).unwrap()
 }
 
-/// `outrigger sessions` with the config directory of a rig.
+/// `outrigger sessions` with the config directory of a rig, in which something else may run.
 async fn sessions(rig: &Rig, args: &[&str]) -> Ran {
-    let mut command = rig.program();
+    let mut command = Command::from(rig.program());
     command.arg("sessions").args(args);
-    rig.run_to_end(command).await
+    let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
+    output.await.unwrap().into()
 }
 
 /// The id of the session that a command made.
