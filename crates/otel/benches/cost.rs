@@ -24,7 +24,7 @@ use outrigger::testing::{RealCli, Simulated};
 use outrigger::{Options, Session};
 use outrigger_fleet::GuardedTurn;
 use outrigger_fleet::budget::{Amount, Budget, Cap, Usd};
-use outrigger_fleet::gate::{Gate, Limits, Visitor};
+use outrigger_fleet::gate::{Gate, GateLimits, Visitor};
 use outrigger_otel::Telemetry;
 
 /// The turns of a session.
@@ -75,7 +75,7 @@ struct Guards {
 
 impl Guards {
     fn new() -> Self {
-        let mut limits = Limits::default();
+        let mut limits = GateLimits::default();
         limits.max_running = 8;
         limits.by_model.insert("opus".to_owned(), 8);
         let cap = || Cap::usd(Usd::from_dollars(1e6).unwrap()).per_day();
